@@ -1,0 +1,1 @@
+"""The benchmarks: what Hedgerow claims, measured, one file an experiment."""

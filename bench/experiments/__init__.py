@@ -1,0 +1,1 @@
+"""One file an experiment; each also runs tiny in the tests, so none rots."""
