@@ -1,0 +1,256 @@
+"""The wire contract between a root and a leaf: the leaf's own, imported by both.
+
+One WebSocket from each root to each leaf carries binary frames, each frame one JSON
+object. Whatever one loop tick has for the peer travels in one frame.
+
+    root                                   leaf
+      | -- {"hello": RootHello} ------------> |   first frame, once
+      | <-- {"hello": LeafHello} ------------ |   or {"refused": "why, in words"} and close
+      | -- {"asks": [...], "cancels": [...]}> |
+      | <-- {"hits": [...], "documents": [...], "refusals": [...]}
+      | -- {"ping": 7} ---------------------> |   answered from the event loop, even when
+      | <-- {"pong": 7} --------------------- |   every worker is busy
+      | <-- {"hello": LeafHello} ------------ |   again whenever what it holds changes
+
+A *leg* is one attempt on one shard: the unit of work, of cancelling and of answering.
+An *ask* is what the legs of one query to one leaf have in common, written once a frame.
+Legs are numbered by the root, per connection, upwards; an ask names its first leg and
+the shards in order, so leg ``first + i`` is about ``shards[i]``.
+
+Every leg is answered exactly once: by hits, by documents, or by a refusal. A cancelled
+leg is answered too (``Refusal`` with reason ``cancelled`` and the time it cost), so that
+the root can account for every attempt it ever sent. Only a lost connection ends a leg
+without an answer.
+
+Time on the wire is relative. ``budget_ms`` is what is left when the frame is written;
+no wall clocks are compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+PROTOCOL_VERSION: Final = 1
+CHANNEL_PATH: Final = "/channel"
+
+FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
+"""A frame over this ends the connection: it is larger than any honest peer's."""
+
+QUERY_NODES_MAX: Final = 256
+QUERY_DEPTH_MAX: Final = 16
+TEXT_BYTES_MAX: Final = 4096
+"""Limits of a query tree: what a person types, with room; not a way to stall a leaf."""
+
+HITS_MAX: Final = 20_000
+"""Most hits a leg returns: offset + k, with the margin for re-scoring, never passes it."""
+
+
+# --- the query: parsed once at the root, sent as data ------------------------------------
+
+
+class Word(msgspec.Struct, frozen=True, tag="word", tag_field="type", forbid_unknown_fields=True):
+    """Text that is analysed where it is searched; several tokens must stand side by side.
+
+    ``field`` None means every default text field of the schema, with its weight.
+    """
+
+    text: str
+    field: str | None = None
+    boost: float = 1.0
+
+
+class Phrase(msgspec.Struct, frozen=True, tag="phrase", tag_field="type", forbid_unknown_fields=True):
+    """Words that stand side by side, in order."""
+
+    text: str
+    field: str | None = None
+    boost: float = 1.0
+
+
+class Bool(msgspec.Struct, frozen=True, tag="bool", tag_field="type", forbid_unknown_fields=True):
+    """All of ``must``, none of ``must_not``; ``should`` adds score, and one of it is needed
+    when ``must`` is empty. With only ``must_not`` it matches every other document.
+    """
+
+    must: tuple[Query, ...] = ()
+    should: tuple[Query, ...] = ()
+    must_not: tuple[Query, ...] = ()
+
+
+class All(msgspec.Struct, frozen=True, tag="all", tag_field="type", forbid_unknown_fields=True):
+    """Every document, each with score 1."""
+
+
+Query = Word | Phrase | Bool | All
+
+
+# --- root to leaf ------------------------------------------------------------------------
+
+Priority = Literal["interactive", "batch"]
+
+
+class RootHello(msgspec.Struct, frozen=True):
+    """The root's first frame."""
+
+    protocol: int
+    root: str
+
+
+class SearchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Phase one: the best ``k`` of a shard, as (score, ordinal)."""
+
+    query: Query
+    k: int
+
+
+class FetchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Phase two: final scores, stored fields and highlights of documents named by ordinal.
+
+    ``fields`` None means all stored fields. ``highlight`` names the text fields to cut
+    snippets from. ``query`` None means no score and no snippet (a look-up by id).
+    """
+
+    query: Query | None
+    fields: tuple[str, ...] | None = None
+    highlight: tuple[str, ...] = ()
+
+
+class LookupBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A document by its id: answered with hits (score 0), none where the shard lacks it."""
+
+    id: str
+
+
+class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What several legs have in common.
+
+    ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody,
+    ``lookup`` LookupBody. ``ordinals[i]`` (fetch only) lists the documents of ``shards[i]``.
+    """
+
+    kind: Literal["search", "fetch", "lookup"]
+    generation: str
+    body: msgspec.Raw
+    budget_ms: float
+    first: int
+    shards: tuple[int, ...]
+    ordinals: tuple[tuple[int, ...], ...] = ()
+    priority: Priority = "interactive"
+
+
+class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything one tick of a root has for one leaf."""
+
+    hello: RootHello | None = None
+    asks: tuple[Ask, ...] = ()
+    cancels: tuple[int, ...] = ()
+    ping: int | None = None
+
+
+# --- leaf to root ------------------------------------------------------------------------
+
+
+class Hits(msgspec.Struct, array_like=True, gc=False):
+    """A shard's answer to ``search`` or ``lookup``, best first.
+
+    ``ordinals`` are ranks of document ids in the whole generation: comparing two ordinals
+    compares the ids, on whichever shard they live. Ties in score come lowest ordinal first.
+    Times in microseconds: waiting in the leaf's queue, and being worked on.
+    """
+
+    leg: int
+    queue_us: int
+    service_us: int
+    total: int
+    scores: list[float]
+    ordinals: list[int]
+
+
+class FetchedDocument(msgspec.Struct, array_like=True, gc=False):
+    """One document: ``score`` is what one big index would give it."""
+
+    ordinal: int
+    score: float
+    id: str
+    fields: dict[str, Any]
+    highlights: dict[str, str]
+
+
+class Documents(msgspec.Struct, array_like=True, gc=False):
+    """A shard's answer to ``fetch``, in the order asked for."""
+
+    leg: int
+    queue_us: int
+    service_us: int
+    documents: list[FetchedDocument]
+
+
+RefusalReason = Literal[
+    "busy",  # the queue is full: try another replica; nothing is wrong with this one
+    "expired",  # could not have been answered within budget_ms; never started
+    "cancelled",  # as the root wished; service_us > 0 if work had begun
+    "unknown_shard",
+    "unknown_generation",
+    "bad_query",  # no replica will answer it
+    "error",  # the leaf failed; another replica may not
+]
+
+
+class Refusal(msgspec.Struct, array_like=True, gc=False):
+    """A leg that ends without an answer, and why. ``retry_ms`` is a hint with ``busy``."""
+
+    leg: int
+    queue_us: int
+    service_us: int
+    reason: RefusalReason
+    detail: str = ""
+    retry_ms: int = 0
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A generation as one leaf holds it.
+
+    ``card`` is the generation's GenerationCard (index_data.manifest), the same on every
+    leaf that has it; ``shards`` are the ones held here.
+    """
+
+    card: msgspec.Raw
+    shards: tuple[int, ...]
+
+
+class LeafHello(msgspec.Struct, frozen=True):
+    """Who a leaf is and what it holds: the topology is what leaves say."""
+
+    protocol: int
+    leaf: str
+    domain: str
+    pid: int
+    holdings: tuple[Holding, ...]
+    workers: int
+    notice: str = ""
+    """Set when answers are not to be trusted as real: injected trouble, canned answers."""
+
+
+class LeafFrame(msgspec.Struct, gc=False):
+    """Everything one tick of a leaf has for one root."""
+
+    hello: LeafHello | None = None
+    refused: str | None = None
+    hits: list[Hits] = []
+    documents: list[Documents] = []
+    refusals: list[Refusal] = []
+    pong: int | None = None
+
+
+# --- plain HTTP beside the channel -------------------------------------------------------
+
+
+class ShardSearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST /shards/{shard}/search`` on a leaf."""
+
+    query: Query
+    k: int = 10
+    generation: str | None = None
+    timeout_ms: float = 1000.0
