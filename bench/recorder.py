@@ -1,0 +1,81 @@
+"""What a run measured: latencies in a histogram that keeps its tail, and every fate counted.
+
+A request that failed or came back incomplete is in the histogram too: somebody waited.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, Literal
+
+import msgspec
+from hdrh.histogram import HdrHistogram
+
+Fate = Literal["complete", "partial", "timeout", "refused", "error"]
+"""complete: every shard answered; partial: some did not; refused: told to come back later."""
+
+VALUE_US_MAX: Final = 600 * 1_000_000
+"""Ten minutes: no run waits longer for one answer. Slower ones count as this."""
+
+SIGNIFICANT_DIGITS: Final = 3
+"""A percentile is off by a thousandth at most, far below the noise of a run."""
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in figures. Latencies in milliseconds; ``lag_ms_p99`` is the generator's own
+    lateness: where it is not small beside the latencies, they are not to be trusted.
+    """
+
+    requests: int
+    unsent: int
+    fates: dict[str, int]
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    lag_ms_p99: float
+
+
+class Recorder:
+    """Collects one run; of constant size however long it is."""
+
+    def __init__(self) -> None:
+        self._latency = HdrHistogram(1, VALUE_US_MAX, SIGNIFICANT_DIGITS)
+        self._lag = HdrHistogram(1, VALUE_US_MAX, SIGNIFICANT_DIGITS)
+        self._fates: Counter[Fate] = Counter()
+        self._unsent = 0
+
+    def record(self, fate: Fate, latency_s: float) -> None:
+        """A request ended so, ``latency_s`` after it was meant to be sent."""
+        self._fates[fate] += 1
+        self._latency.record_value(_us(latency_s))
+
+    def record_lag(self, lag_s: float) -> None:
+        """The generator sent a request this much later than it was meant to."""
+        self._lag.record_value(_us(lag_s))
+
+    def record_unsent(self) -> None:
+        """A request was not sent, because too many were under way."""
+        self._unsent += 1
+
+    def latency_ms(self, percentile: float) -> float:
+        """Latency in milliseconds at a percentile between 0 and 100; 0 without requests."""
+        return float(self._latency.get_value_at_percentile(percentile)) / 1000
+
+    def summary(self) -> Summary:
+        """The run so far, in figures."""
+        return Summary(
+            requests=self._fates.total(),
+            unsent=self._unsent,
+            fates=dict(sorted(self._fates.items())),
+            p50_ms=self.latency_ms(50),
+            p95_ms=self.latency_ms(95),
+            p99_ms=self.latency_ms(99),
+            max_ms=self.latency_ms(100),
+            lag_ms_p99=float(self._lag.get_value_at_percentile(99)) / 1000,
+        )
+
+
+def _us(value_s: float) -> int:
+    """Microseconds the histogram takes: at least 1, at most VALUE_US_MAX."""
+    return min(max(round(value_s * 1e6), 1), VALUE_US_MAX)

@@ -1,0 +1,103 @@
+"""What a benchmark prints: a header that lets anyone repeat it, tables, and JSON on request."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+
+class Header(msgspec.Struct, frozen=True):
+    """How a result came about."""
+
+    experiment: str
+    seed: int
+    command: str
+    machine: str
+    commit: str
+
+
+def header(experiment: str, seed: int) -> Header:
+    """Describe this run: command line, machine, and the commit of the working tree."""
+    return Header(experiment, seed, _command(), _machine(), _commit())
+
+
+def show_header(head: Header, console: Console) -> None:
+    """Print the header, a fact a line."""
+    for name, value in msgspec.structs.asdict(head).items():
+        console.print(f"[bold]{name:<10}[/bold] {value}", highlight=False, soft_wrap=True)
+
+
+def show_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], console: Console
+) -> None:
+    """Print a table: the first column names the row, the others are figures."""
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(figure(value) for value in row))
+    console.print(table)
+
+
+def figure(value: object) -> str:
+    """A value as a table shows it: three significant digits for a measured number."""
+    match value:
+        case bool() | int() | str():
+            return str(value)
+        case float() if abs(value) >= 100:
+            return f"{value:,.0f}"
+        case float():
+            return f"{value:.3g}"
+        case _:
+            return str(value)
+
+
+def write_json(path: Path, head: Header, result: dict[str, Any]) -> None:
+    """Write ``result`` and its header as one JSON object, replacing the file."""
+    body = {"experiment": head.experiment, **result, "header": msgspec.structs.asdict(head)}
+    path.write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _command() -> str:
+    return " ".join(["python -m bench", *sys.argv[1:]])
+
+
+def _machine() -> str:
+    cores = os.cpu_count()
+    python = f"Python {platform.python_version()}"
+    return f"{cores} cores, {_processor()}, {platform.system()} {platform.release()}, {python}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())
+
+
+def _commit() -> str:
+    """The commit, with ``+`` when tracked files differ from it; ``unknown`` without git."""
+    here = Path(__file__).parent
+    try:
+        git = ["git", "-C", str(here)]
+        commit = subprocess.check_output(
+            [*git, "rev-parse", "--short", "HEAD"], stderr=subprocess.DEVNULL, timeout=10
+        )
+        changed = subprocess.check_output(
+            [*git, "status", "--porcelain", "-uno"], stderr=subprocess.DEVNULL, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return commit.decode().strip() + ("+" if changed.strip() else "")

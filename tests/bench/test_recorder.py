@@ -1,0 +1,48 @@
+"""The recorder."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.recorder import VALUE_US_MAX, Recorder
+
+
+def test_percentiles_are_those_of_the_values() -> None:
+    """A thousand latencies of 1 to 1000 ms have the percentiles one expects."""
+    recorder = Recorder()
+    for latency_ms in range(1, 1001):
+        recorder.record("complete", latency_ms / 1000)
+    summary = recorder.summary()
+    assert [summary.p50_ms, summary.p95_ms, summary.p99_ms, summary.max_ms] == pytest.approx(
+        [500, 950, 990, 1000], rel=0.002
+    )
+
+
+def test_every_fate_is_counted_and_measured() -> None:
+    """A timeout is counted as one, and its wait is in the histogram."""
+    recorder = Recorder()
+    recorder.record("complete", 0.001)
+    recorder.record("timeout", 2)
+    recorder.record("partial", 1)
+    assert recorder.summary().fates == {"complete": 1, "partial": 1, "timeout": 1}
+    assert recorder.summary().max_ms == pytest.approx(2000, rel=0.002)
+
+
+def test_the_generators_own_lag_is_reported() -> None:
+    """How late the generator was stands beside the latencies."""
+    recorder = Recorder()
+    recorder.record_lag(0.25)
+    assert recorder.summary().lag_ms_p99 == pytest.approx(250, rel=0.002)
+
+
+@pytest.mark.parametrize(("latency_s", "ms"), [(-1, 0.001), (0, 0.001), (1e9, VALUE_US_MAX / 1000)])
+def test_values_past_the_scale_count_as_its_ends(latency_s: float, ms: float) -> None:
+    """Nothing is dropped for being out of range."""
+    recorder = Recorder()
+    recorder.record("complete", latency_s)
+    assert recorder.summary().max_ms == pytest.approx(ms, rel=0.002)
+
+
+def test_an_empty_run_has_a_summary() -> None:
+    """No request is no error."""
+    assert Recorder().summary().requests == 0

@@ -1,0 +1,51 @@
+"""What a benchmark prints."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import orjson
+import pytest
+from rich.console import Console
+
+from bench import report
+
+
+def test_the_header_says_how_to_repeat_the_run() -> None:
+    """Seed, command, machine and commit are all there."""
+    out = io.StringIO()
+    report.show_header(report.header("search", 7), Console(file=out))
+    lines = out.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "experiment",
+        "seed",
+        "command",
+        "machine",
+        "commit",
+    ]
+    assert all(len(line.split()) > 1 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(3, "3"), (1234.5, "1,234"), (0.12345, "0.123"), ("a", "a"), (None, "None")]
+)
+def test_figures_have_three_digits(value: object, text: str) -> None:
+    """A measured number is shown to three significant digits; names and counts as they are."""
+    assert report.figure(value) == text
+
+
+def test_a_table_shows_every_row() -> None:
+    """Nothing is cut, however narrow the terminal."""
+    out = io.StringIO()
+    report.show_table("T", ["arm", "ms"], [["root", 1.5], ["oracle", 0.25]], Console(file=out))
+    assert "oracle" in out.getvalue()
+    assert "0.25" in out.getvalue()
+
+
+def test_json_holds_result_and_header(tmp_path: Path) -> None:
+    """One object: the result's keys, the experiment's name, the header."""
+    path = tmp_path / "result.json"
+    report.write_json(path, report.header("search", 7), {"shards": 16})
+    body = orjson.loads(path.read_bytes())
+    assert (body["experiment"], body["shards"], body["header"]["seed"]) == ("search", 16, 7)
