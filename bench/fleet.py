@@ -1,0 +1,204 @@
+"""A root and its leaves as real processes on this machine, for benchmarks and live tests.
+
+    with running(Shape(index=folder)) as fleet:
+        ... fleet.root_url ...; fleet.kill(0); fleet.stop(2); fleet.resume(2); fleet.start(0)
+
+Every wait is bounded, and at the end every process started here is gone, by its own pid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+READY_S_MAX: Final = 30.0
+"""A fleet that is not ready by then will not be: an index of this size opens in a second."""
+
+END_S_MAX: Final = 3.0
+"""A process gets this long to end by itself, the time that is promised after Ctrl-C."""
+
+POLL_S: Final = 0.05
+LOG_BYTES_SHOWN: Final = 2000
+
+PORTS: Final = range(20_000, 30_000)
+"""Below the range from which systems take ports of outgoing connections."""
+
+
+class FleetError(RuntimeError):
+    """The fleet did not start, or did not come to the state that was waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What to start: ``leaf_options`` and ``root_options`` are added to the command lines."""
+
+    index: Path
+    leaves: int = 4
+    replicas: int = 2
+    leaf_options: tuple[str, ...] = ()
+    root_options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.replicas <= self.leaves:
+            raise ValueError(f"replicas must be 1 to {self.leaves}: {self.replicas}")
+
+
+class Fleet:
+    """The running processes; made by ``running``. Leaves go by ordinal."""
+
+    def __init__(self, shape: Shape, logs: Path) -> None:
+        ports = free_ports(shape.leaves + 1)
+        self._shape = shape
+        self._logs = logs
+        self._root_port = ports[0]
+        self._leaf_ports = ports[1:]
+        self._leaves: dict[int, subprocess.Popen[bytes]] = {}
+        self._root: subprocess.Popen[bytes] | None = None
+
+    @property
+    def root_url(self) -> str:
+        """Where the root answers."""
+        return f"http://127.0.0.1:{self._root_port}"
+
+    @property
+    def leaf_urls(self) -> tuple[str, ...]:
+        """Where the leaves answer, by ordinal."""
+        return tuple(f"http://127.0.0.1:{port}" for port in self._leaf_ports)
+
+    @property
+    def root_pid(self) -> int:
+        """The root's process."""
+        if self._root is None:
+            raise FleetError("the root is not running")
+        return self._root.pid
+
+    def start_all(self) -> None:
+        """Start every leaf and the root, and wait until every shard is served."""
+        for ordinal in range(self._shape.leaves):
+            self.start(ordinal)
+        leaves = [option for url in self.leaf_urls for option in ("--leaf", url)]
+        command = ["root", "--port", str(self._root_port), *leaves, *self._shape.root_options]
+        self._root = self._spawn("root", command)
+        self._wait_ready(f"{self.root_url}/readyz", self._root, "root")
+
+    def start(self, ordinal: int) -> None:
+        """Start a leaf (again)."""
+        shape, port = self._shape, self._leaf_ports[ordinal]
+        command = ["leaf", "--index", str(shape.index), "--ordinal", str(ordinal)]
+        command += ["--of", str(shape.leaves), "--replicas", str(shape.replicas)]
+        command += ["--port", str(port), *shape.leaf_options]
+        self._leaves[ordinal] = self._spawn(f"leaf{ordinal}", command)
+
+    def wait_leaf(self, ordinal: int) -> None:
+        """Wait until a leaf has loaded its shards."""
+        url = f"{self.leaf_urls[ordinal]}/readyz"
+        self._wait_ready(url, self._leaves[ordinal], f"leaf{ordinal}")
+
+    def kill(self, ordinal: int) -> None:
+        """End a leaf at once, as a crash would."""
+        self._leaves[ordinal].kill()
+        self._leaves[ordinal].wait(END_S_MAX)
+
+    def stop(self, ordinal: int) -> None:
+        """Freeze a leaf: its connections stay open, and nothing answers."""
+        self._leaves[ordinal].send_signal(signal.SIGSTOP)
+
+    def resume(self, ordinal: int) -> None:
+        """Let a frozen leaf go on."""
+        self._leaves[ordinal].send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        """End every process that still runs: asked first, then forced."""
+        processes = [p for p in (self._root, *self._leaves.values()) if p is not None]
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        deadline_s = time.monotonic() + END_S_MAX
+        for process in processes:
+            try:
+                process.wait(max(0.0, deadline_s - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(END_S_MAX)
+
+    def log(self, name: str) -> str:
+        """The end of what ``root`` or ``leaf0`` ... has printed."""
+        return _tail(self._logs / name)
+
+    def _spawn(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
+        with (self._logs / name).open("ab") as log:
+            return _spawn([sys.executable, "-m", *command], log)
+
+    def _wait_ready(self, url: str, process: subprocess.Popen[bytes], name: str) -> None:
+        deadline_s = time.monotonic() + READY_S_MAX
+        while not answers(url):
+            if process.poll() is not None or time.monotonic() > deadline_s:
+                state = "has ended" if process.poll() is not None else "is not ready"
+                raise FleetError(f"{name} {state}; it said:\n{self.log(name)}")
+            time.sleep(POLL_S)
+
+
+@contextlib.contextmanager
+def running(shape: Shape) -> Iterator[Fleet]:
+    """A fleet, ready to be asked; gone when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="hedgerow-fleet-") as logs:
+        fleet = Fleet(shape, Path(logs))
+        try:
+            fleet.start_all()
+            yield fleet
+        finally:
+            fleet.end()
+
+
+def answers(url: str) -> bool:
+    """Whether a GET gives 200 within a second."""
+    try:
+        with urllib.request.urlopen(url, timeout=1) as response:  # noqa: S310 - our own address
+            return bool(response.status == http.client.OK)
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface on which nothing listens now."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        if _is_free(port):
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise FleetError(f"there are no {count} free ports between {PORTS.start} and {PORTS.stop}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _spawn(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start in a session of its own: Ctrl-C reaches the benchmark, which ends what it started."""
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
+
+
+def _tail(path: Path) -> str:
+    text = path.read_bytes() if path.exists() else b""
+    return text[-LOG_BYTES_SHOWN:].decode(errors="replace")

@@ -1,0 +1,100 @@
+"""The floors that import-linter cannot see: what is pure, and that no imports go in circles."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+REPOSITORY: Final = Path(__file__).parent.parent
+PACKAGES: Final = ("root", "leaf", "index_data", "bench")
+
+DECISIONS: Final = (
+    *("errors", "topology", "latency", "budget", "hedging", "ranking", "race", "gather", "merge"),
+)
+"""Modules of the root that decide: values in, values out."""
+
+PURE: Final = (
+    *(f"root.{name}" for name in DECISIONS),
+    *("leaf.protocol", "leaf.admission", "index_data.placement", "index_data.partition"),
+)
+
+IMPURE: Final = frozenset(
+    {"asyncio", "time", "datetime", "random", "logging", "threading", "socket"}
+)
+"""Clock, chance, log, loop and wire: all of these are handed in, or belong to the hands."""
+
+NO_TANTIVY: Final = ("index_data.manifest", "index_data.placement", "index_data.partition")
+
+
+def path_of(module: str) -> Path:
+    """The file of a module."""
+    return REPOSITORY / Path(*module.split(".")).with_suffix(".py")
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Every module a file names in an import, ``from a import b`` as both a and a.b."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield module
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.ImportFrom(level=level) if level:
+                pytest.fail(f"{path}: relative imports hide which floor is meant")
+
+
+def modules() -> dict[str, set[str]]:
+    """Every module of ours, with those of ours that it imports."""
+    files = {
+        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__"): path
+        for package in PACKAGES
+        for path in (REPOSITORY / package).rglob("*.py")
+    }
+    return {
+        module: {name for name in imports_of(path) if name in files and name not in PACKAGES}
+        for module, path in files.items()
+    }
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_a_decision_is_plain_synchronous_code(module: str) -> None:
+    """A pure module imports no clock, no chance, no log, no loop and no wire."""
+    roots = {name.partition(".")[0] for name in imports_of(path_of(module))}
+    assert not roots & IMPURE
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_a_decision_awaits_nothing(module: str) -> None:
+    """A pure module defines no coroutine."""
+    tree = ast.parse(path_of(module).read_bytes())
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)]
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_decisions_of_the_root_stand_on_decisions(name: str) -> None:
+    """A pure module of the root imports of ours only pure ones and the two contracts."""
+    allowed = {f"root.{pure}" for pure in DECISIONS} | {"leaf.protocol", "index_data.manifest"}
+    assert modules()[f"root.{name}"] <= allowed
+
+
+@pytest.mark.parametrize("module", NO_TANTIVY)
+def test_what_the_root_reads_of_the_index_knows_no_tantivy(module: str) -> None:
+    """Manifest, placement and partition are about documents, not about how they are searched."""
+    assert "tantivy" not in {name.partition(".")[0] for name in imports_of(path_of(module))}
+
+
+def test_imports_go_downwards_only() -> None:
+    """No module imports itself through others."""
+    graphlib.TopologicalSorter(modules()).prepare()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_is_typed(package: str) -> None:
+    """Type checkers of those who use a package see its types."""
+    assert (REPOSITORY / package / "py.typed").exists()
