@@ -23,10 +23,8 @@ PURE: Final = (
     *("leaf.protocol", "leaf.admission", "index_data.placement", "index_data.partition"),
 )
 
-IMPURE: Final = frozenset(
-    {"asyncio", "time", "datetime", "random", "logging", "threading", "socket"}
-)
-"""Clock, chance, log, loop and wire: all of these are handed in, or belong to the hands."""
+IMPURE: Final = frozenset({"asyncio", "time", "datetime", "logging", "threading", "socket"})
+"""Clock, log, loop and wire: all of these are handed in, or belong to the hands."""
 
 NO_TANTIVY: Final = ("index_data.manifest", "index_data.placement", "index_data.partition")
 
@@ -64,9 +62,20 @@ def modules() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("module", PURE)
 def test_a_decision_is_plain_synchronous_code(module: str) -> None:
-    """A pure module imports no clock, no chance, no log, no loop and no wire."""
+    """A pure module imports no clock, no log, no loop and no wire."""
     roots = {name.partition(".")[0] for name in imports_of(path_of(module))}
     assert not roots & IMPURE
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_a_decision_has_no_chance_of_its_own(module: str) -> None:
+    """A pure module may name the type of the generator it is handed, and make none."""
+    names = {name for name in imports_of(path_of(module)) if name.partition(".")[0] == "random"}
+    assert names <= {"random", "random.Random"}
+    tree = ast.parse(path_of(module).read_bytes())
+    calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert not {"Random", "random.Random"} & calls
+    assert not [node for node in ast.walk(tree) if ast.unparse(node) == "import random"]
 
 
 @pytest.mark.parametrize("module", PURE)

@@ -1,0 +1,106 @@
+"""Queries as people type them, drawn from the texts that are searched, by a seed.
+
+One to four words, common and rare alike; two fields; phrases that do occur; required and
+excluded words. The kinds and their shares stand in KINDS.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+WORD: Final = re.compile(r"[A-Za-z]{2,20}")
+"""What is drawn: plain words, so that a query means the same to every analyser."""
+
+PHRASES_MAX: Final = 20_000
+"""Pairs and triples kept to draw from: plenty, and of bounded memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What queries are made of: ``words`` most frequent first, ``phrases`` as they occur,
+    and the names of two text fields, the short one first.
+    """
+
+    words: tuple[str, ...]
+    phrases: tuple[str, ...]
+    fields: tuple[str, str]
+
+    def __post_init__(self) -> None:
+        if not (self.words and self.phrases):
+            raise ValueError("the texts hold no two words in a row to make queries of")
+
+
+def vocabulary(texts: Iterable[str], fields: tuple[str, str]) -> Vocabulary:
+    """Collect words and phrases; the same texts in the same order give the same vocabulary."""
+    counts: Counter[str] = Counter()
+    phrases: dict[str, None] = {}
+    for text in texts:
+        words = WORD.findall(text.lower())
+        counts.update(words)
+        if len(phrases) < PHRASES_MAX:
+            phrases.update(_phrases(text))
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    return Vocabulary(tuple(ranked), tuple(phrases), fields)
+
+
+def mixed(words: Vocabulary, rng: random.Random, count: int) -> list[str]:
+    """``count`` queries in the root's query language."""
+    kinds, shares = zip(*KINDS, strict=True)
+    return [kind(words, rng) for kind in rng.choices(kinds, shares, k=count)]
+
+
+def _word(words: Vocabulary, rng: random.Random) -> str:
+    """Zipf-like: every order of magnitude of the ranking is equally likely."""
+    return words.words[int(len(words.words) ** rng.random()) - 1]
+
+
+def _several(words: Vocabulary, rng: random.Random, most: int) -> str:
+    return " ".join(_word(words, rng) for _ in range(rng.randint(1, most)))
+
+
+def _plain(words: Vocabulary, rng: random.Random) -> str:
+    return _several(words, rng, 4)
+
+
+def _phrase(words: Vocabulary, rng: random.Random) -> str:
+    phrase = f'"{rng.choice(words.phrases)}"'
+    return phrase if rng.random() < 0.5 else f"{phrase} {_word(words, rng)}"
+
+
+def _field(words: Vocabulary, rng: random.Random) -> str:
+    first, second = words.fields
+    return f"{first}:{_word(words, rng)} {second}:{_word(words, rng)}"
+
+
+def _required(words: Vocabulary, rng: random.Random) -> str:
+    return f"+{_word(words, rng)} {_several(words, rng, 3)}"
+
+
+def _excluded(words: Vocabulary, rng: random.Random) -> str:
+    return f"{_several(words, rng, 2)} -{_word(words, rng)}"
+
+
+KINDS: Final[tuple[tuple[Callable[[Vocabulary, random.Random], str], float], ...]] = (
+    (_plain, 0.4),
+    (_phrase, 0.15),
+    (_field, 0.15),
+    (_required, 0.15),
+    (_excluded, 0.15),
+)
+"""Each kind of query and its share: half are plain words or nearly so, as in query logs."""
+
+
+def _phrases(text: str) -> dict[str, None]:
+    """Two and three words with single spaces between: what stands side by side."""
+    runs = re.findall(r"[a-z]{2,20}(?: [a-z]{2,20})+", text.lower())
+    found: dict[str, None] = {}
+    for run in runs:
+        words = run.split()
+        for i in range(len(words) - 1):
+            found[" ".join(words[i : i + 2 + i % 2])] = None
+    return found

@@ -1,0 +1,52 @@
+"""The generator of queries."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bench import queries
+
+TEXTS = [
+    "Serialize an object to a JSON formatted string.",
+    "Parse a JSON document from a file like object.",
+    "Return the object, or raise an error.",
+]
+
+
+@pytest.fixture
+def words() -> queries.Vocabulary:
+    """The vocabulary of TEXTS."""
+    return queries.vocabulary(TEXTS, ("name", "body"))
+
+
+def test_frequent_words_come_first(words: queries.Vocabulary) -> None:
+    """Words are ranked by how often they occur, then by the alphabet."""
+    assert words.words[:3] == ("object", "an", "json")
+
+
+def test_phrases_occur_in_the_texts(words: queries.Vocabulary) -> None:
+    """A phrase never spans punctuation: it would match nothing, or something else."""
+    assert all(any(phrase in text.lower() for text in TEXTS) for phrase in words.phrases)
+    assert "object or" not in words.phrases
+
+
+def test_the_seed_decides(words: queries.Vocabulary) -> None:
+    """The same seed gives the same queries, another seed others."""
+    one, same, other = (queries.mixed(words, random.Random(seed), 50) for seed in (1, 1, 2))
+    assert one == same != other
+
+
+def test_every_kind_is_drawn(words: queries.Vocabulary) -> None:
+    """Phrases, fields, required and excluded words and plain ones are all there."""
+    drawn = queries.mixed(words, random.Random(1), 300)
+    for mark in ('"', "name:", "+", " -"):
+        assert sum(mark in query for query in drawn) > 10
+    assert sum(query.replace(" ", "").isalpha() for query in drawn) > 50
+
+
+def test_texts_without_words_are_refused() -> None:
+    """There is nothing to ask for."""
+    with pytest.raises(ValueError, match="no two words"):
+        queries.vocabulary(["1 2 3"], ("name", "body"))
