@@ -35,7 +35,9 @@ def parameters(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
 
 def section(text: str, heading: str) -> str:
     """The part of a page below a heading, up to the next one of the same level."""
-    found = re.search(rf"^(#+) {re.escape(heading)}$(.*?)(?=^\1 |\Z)", text, re.M | re.S)
+    found = re.search(
+        rf"^(#+) {re.escape(heading)}$(.*?)(?=^\1 |\Z)", text, re.MULTILINE | re.DOTALL
+    )
     assert found, f"no section {heading!r}"
     return found[2]
 
@@ -131,4 +133,4 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_make_target_exists(target: str) -> None:
     """The targets that the documents name are in the Makefile."""
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-    assert re.search(rf"^{target}:", makefile, re.M)
+    assert re.search(rf"^{target}:", makefile, re.MULTILINE)
