@@ -5,8 +5,10 @@ A request that failed or came back incomplete is in the histogram too: somebody 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Final, Literal, Protocol
 
 import msgspec
 from hdrh.histogram import HdrHistogram
@@ -45,6 +47,10 @@ class Recorder:
         self._fates: Counter[Fate] = Counter()
         self._unsent = 0
 
+    def at(self, _offset_s: float) -> Recorder:
+        """Itself: a run without phases has one recorder throughout."""
+        return self
+
     def record(self, fate: Fate, latency_s: float) -> None:
         """A request ended so, ``latency_s`` after it was meant to be sent."""
         self._fates[fate] += 1
@@ -74,6 +80,29 @@ class Recorder:
             max_ms=self.latency_ms(100),
             lag_ms_p99=float(self._lag.get_value_at_percentile(99)) / 1000,
         )
+
+
+class Recording(Protocol):
+    """Which recorder a request belongs to, by its intended send time in seconds."""
+
+    def at(self, offset_s: float, /) -> Recorder:
+        """Return the recorder for a request sent ``offset_s`` after the start of the run."""
+
+
+class Phases:
+    """A run in parts: ``names`` and when each begins, in seconds, ascending from 0."""
+
+    def __init__(self, begins_s: Mapping[str, float]) -> None:
+        """``begins_s`` gives each phase's begin, the first at 0."""
+        self._names = list(begins_s)
+        self._begins_s = list(begins_s.values())
+        if not self._begins_s or self._begins_s[0] != 0 or sorted(self._begins_s) != self._begins_s:
+            raise ValueError(f"phases must begin at 0 and ascend: {self._begins_s}")
+        self.recorders = {name: Recorder() for name in self._names}
+
+    def at(self, offset_s: float, /) -> Recorder:
+        """Return the recorder of the phase in which ``offset_s`` lies."""
+        return self.recorders[self._names[bisect_right(self._begins_s, offset_s) - 1]]
 
 
 def _us(value_s: float) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bench.recorder import Fate, Recorder
+from bench.recorder import Fate, Recorder, Recording
 
 IN_FLIGHT_MAX: Final = 10_000
 """Requests an open run has under way: past it they are counted as unsent, not queued here.
@@ -60,16 +60,16 @@ def _check(rate_per_s: float, duration_s: float) -> None:
         raise ValueError(f"rate_per_s and duration_s must be positive: {rate_per_s}, {duration_s}")
 
 
-async def open_loop(schedule: Schedule, send: Send, recorder: Recorder) -> None:
+async def open_loop(schedule: Schedule, send: Send, recording: Recording) -> None:
     """Send on schedule; return when the last request has ended.
 
-    ``recorder`` gets each latency from the intended send time, and the generator's own lag.
+    ``recording`` gets each latency from the intended send time, and the generator's own lag.
     An exception from ``send`` is a fault of the benchmark and ends the run.
     """
     loop = asyncio.get_running_loop()
     start_s = loop.time()
 
-    async def one(number: int, intended_s: float) -> None:
+    async def one(number: int, intended_s: float, recorder: Recorder) -> None:
         fate = await send(number)
         recorder.record(fate, loop.time() - intended_s)
 
@@ -77,12 +77,13 @@ async def open_loop(schedule: Schedule, send: Send, recorder: Recorder) -> None:
     async with asyncio.TaskGroup() as group:
         for number, offset_s in enumerate(schedule.send_at_s):
             intended_s = start_s + offset_s
+            recorder = recording.at(offset_s)
             await asyncio.sleep(intended_s - loop.time())
             recorder.record_lag(loop.time() - intended_s)
             if len(in_flight) >= IN_FLIGHT_MAX:
                 recorder.record_unsent()
                 continue
-            task = group.create_task(one(number, intended_s))
+            task = group.create_task(one(number, intended_s, recorder))
             in_flight.add(task)
             task.add_done_callback(in_flight.discard)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.recorder import VALUE_US_MAX, Recorder
+from bench.recorder import VALUE_US_MAX, Phases, Recorder
 
 
 def test_percentiles_are_those_of_the_values() -> None:
@@ -46,3 +46,17 @@ def test_values_past_the_scale_count_as_its_ends(latency_s: float, ms: float) ->
 def test_an_empty_run_has_a_summary() -> None:
     """No request is no error."""
     assert Recorder().summary().requests == 0
+
+
+def test_a_request_belongs_to_the_phase_it_was_meant_for() -> None:
+    """A phase begins at its time, that time included."""
+    phases = Phases({"before": 0, "after": 10})
+    assert phases.at(0) is phases.at(9.99) is phases.recorders["before"]
+    assert phases.at(10) is phases.at(1e6) is phases.recorders["after"]
+
+
+@pytest.mark.parametrize("begins_s", [{}, {"late": 1}, {"a": 0, "b": 2, "c": 1}])
+def test_phases_cover_the_run(begins_s: dict[str, float]) -> None:
+    """Phases begin at 0 and ascend."""
+    with pytest.raises(ValueError, match="ascend"):
+        Phases(begins_s)

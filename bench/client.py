@@ -1,0 +1,100 @@
+"""A client of the root's JSON API, as a benchmark needs it: what came back, and its fate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+import orjson
+
+from bench.recorder import Fate
+
+CLIENT_TIMEOUT_S: Final = 30.0
+"""Past this a request is lost: the root promises an answer long before."""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One line of an answer."""
+
+    id: str | int
+    score: float
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the root said. ``hits`` and ``total`` are empty and -1 where it gave no answer."""
+
+    fate: Fate
+    hits: tuple[Hit, ...] = ()
+    total: int = -1
+    detail: str = ""
+
+    @property
+    def ids(self) -> tuple[str | int, ...]:
+        """The ids of the hits, best first."""
+        return tuple(hit.id for hit in self.hits)
+
+
+class Client:
+    """Asks one root; made by ``connected``."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def search(self, q: str, k: int = 10) -> Answer:
+        """Ask for the best ``k``; a broken connection is an answer with fate ``error``."""
+        body = {"q": q, "k": k, "fields": [], "highlight": []}
+        try:
+            async with self._session.post("/search", json=body) as response:
+                return read_answer(response.status, await response.read())
+        except TimeoutError as error:
+            return Answer("timeout", detail=repr(error))
+        except aiohttp.ClientError as error:
+            return Answer("error", detail=repr(error))
+
+    async def get_json(self, path: str) -> Any:
+        """Return the JSON at a path of the root."""
+        async with self._session.get(path) as response:
+            return orjson.loads(await response.read())
+
+    async def get_text(self, path: str) -> str:
+        """Return the text at a path of the root."""
+        async with self._session.get(path) as response:
+            return await response.text()
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Client]:
+    """A client whose number of connections is not bounded: an open run must not queue here."""
+    timeout = aiohttp.ClientTimeout(total=CLIENT_TIMEOUT_S)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(url, connector=connector, timeout=timeout) as session:
+        yield Client(session)
+    await asyncio.sleep(0)  # aiohttp closes its sockets one tick later
+
+
+def read_answer(status: int, body: bytes) -> Answer:
+    """What a status and a body mean."""
+    match status:
+        case 200:
+            return _read_hits(orjson.loads(body))
+        case 429:
+            return Answer("refused", detail=_text(body))
+        case 504:
+            return Answer("timeout", detail=_text(body))
+        case _:
+            return Answer("error", detail=f"{status} {_text(body)}")
+
+
+def _read_hits(body: dict[str, Any]) -> Answer:
+    hits = tuple(Hit(hit["id"], hit["score"]) for hit in body["hits"])
+    complete = body["coverage"]["complete"]
+    missing = "" if complete else str(body["coverage"]["missing"])
+    return Answer("complete" if complete else "partial", hits, body["total"]["value"], missing)
+
+
+def _text(body: bytes) -> str:
+    return body[:500].decode(errors="replace")
