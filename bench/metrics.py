@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Final
+from collections import defaultdict
 
 from prometheus_client.parser import text_string_to_metric_families
 
-FATES: Final = ("won", "lost", "cancelled", "failed")
-"""How an attempt ends, once and for all."""
 
-
-def counters(text: str, name: str, label: str) -> dict[str, float]:
+def counter(text: str, name: str, label: str) -> dict[str, float]:
     """A counter's samples summed by one of its labels; empty if there is no such counter."""
-    sums: Counter[str] = Counter()
+    sums: defaultdict[str, float] = defaultdict(float)
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             if sample.name == f"{name}_total":
