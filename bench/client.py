@@ -16,6 +16,10 @@ from bench.recorder import Fate
 CLIENT_TIMEOUT_S: Final = 30.0
 """Past this a request is lost: the root promises an answer long before."""
 
+SAMPLE_MAX: Final = 10_000
+PAGE: Final = 1000
+"""How many texts are read to make queries of, and at a time: what the root allows."""
+
 
 class Hit(msgspec.Struct, frozen=True):
     """One line of an answer."""
@@ -54,6 +58,20 @@ class Client:
             return Answer("timeout", detail=repr(error))
         except aiohttp.ClientError as error:
             return Answer("error", detail=repr(error))
+
+    async def texts(self, field: str) -> list[str]:
+        """Return a text field of the first documents by id, SAMPLE_MAX at most."""
+        found: list[str] = []
+        for offset in range(0, SAMPLE_MAX, PAGE):
+            body = {"query": {"type": "all"}, "k": PAGE, "offset": offset, "fields": [field]}
+            async with self._session.post("/search", json=body) as response:
+                answer = orjson.loads(await response.read())
+            if response.status != 200:
+                raise RuntimeError(f"the root gives no texts: {answer}")
+            found += [str(hit["fields"].get(field, "")) for hit in answer["hits"]]
+            if len(answer["hits"]) < PAGE:
+                break
+        return found
 
     async def get_json(self, path: str) -> Any:
         """Return the JSON at a path of the root."""

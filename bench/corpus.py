@@ -43,6 +43,9 @@ def manifest_of(index: Path) -> Manifest:
 
 
 def query_fields(manifest: Manifest) -> tuple[str, str]:
-    """The two text fields that queries name: the heaviest and the lightest."""
-    texts = sorted((f for f in manifest.fields if f.type == "text"), key=lambda f: -f.weight)
-    return texts[0].name, texts[-1].name
+    """The two text fields that queries name: the heaviest, and the one with most text."""
+    texts = [field for field in manifest.fields if field.type == "text"]
+    heaviest = max(texts, key=lambda field: field.weight)
+    others = [field for field in texts if field is not heaviest] or texts
+    most = max(others, key=lambda field: sum(shard.tokens[field.name] for shard in manifest.shards))
+    return heaviest.name, most.name

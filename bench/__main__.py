@@ -1,0 +1,152 @@
+"""The command ``python -m bench``: one subcommand an experiment."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+
+from bench import corpus, report
+from bench.client import connected
+from bench.experiments import agree, chaos, search
+from bench.fleet import Fleet, FleetError, Shape, running
+from bench.queries import mixed, vocabulary
+from bench.reference import Reference
+from index_data.manifest import IndexDataError
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+class Refused(click.ClickException):
+    """The experiment cannot run as asked; one sentence."""
+
+    exit_code = 2
+
+
+def common_options(command: Command) -> Command:
+    """What every experiment takes."""
+    for option in (
+        click.option("--json", "json_path", type=NEW_FILE, help="Write the result there as well."),
+        click.option(
+            "--quick", is_flag=True, help="A tiny run: shows that it works, not how well."
+        ),
+        click.option(
+            "--seed", type=int, default=1, show_default=True, help="Decides the workload."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def index_option(command: Command) -> Command:
+    """What every experiment on an index takes."""
+    return click.option(
+        "--index", type=EXISTING_FOLDER, help="Use this index instead of building pydocs."
+    )(command)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Measure what Hedgerow claims."""
+
+
+@main.command("search")
+@common_options
+@index_option
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), default=100, show_default=True)
+def search_command(
+    seed: int, quick: bool, json_path: Path | None, index: Path | None, rate: float
+) -> None:
+    """Queries a second and latencies of the whole system, beside one index in process."""
+    plan = search.Plan(rate_per_s=rate)
+    if quick:
+        plan = search.Plan(rounds=1, requests=50, clients=4, rate_per_s=50, open_s=1)
+    with fleet_on(index) as (fleet, folder):
+        queries = asyncio.run(draw(fleet, folder, seed, 50 if quick else 1000))
+        reference = Reference(folder)
+        result = asyncio.run(search.run(fleet, queries, reference, plan, seed))
+    publish("search", seed, json_path, result, search.show)
+
+
+@main.command("agree")
+@common_options
+@index_option
+@click.option("--queries", type=click.IntRange(min=1), default=500, show_default=True)
+def agree_command(
+    seed: int, quick: bool, json_path: Path | None, index: Path | None, queries: int
+) -> None:
+    """How often the root's first page is the one of a single big index."""
+    with fleet_on(index) as (fleet, folder):
+        drawn = asyncio.run(draw(fleet, folder, seed, 50 if quick else queries))
+        result = asyncio.run(agree.run(fleet, drawn, Reference(folder)))
+    publish("agree", seed, json_path, result, agree.show)
+    if result.share_equal < agree.SHARE_WANTED:
+        sys.exit(1)
+
+
+@main.command("chaos")
+@common_options
+@index_option
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), default=200, show_default=True)
+def chaos_command(
+    seed: int, quick: bool, json_path: Path | None, index: Path | None, rate: float
+) -> None:
+    """Kill one leaf and freeze another under load."""
+    plan = chaos.Plan(rate_per_s=rate)
+    if quick:
+        plan = chaos.Plan(rate_per_s=50, duration_s=3, kill_at_s=1, stop_at_s=2)
+    with fleet_on(index) as (fleet, folder):
+        queries = asyncio.run(draw(fleet, folder, seed, 20 if quick else 200))
+        result = asyncio.run(chaos.run(fleet, queries, plan, seed))
+    publish("chaos", seed, json_path, result, chaos.show)
+    if not (result.unharmed and result.account.balanced):
+        sys.exit(1)
+
+
+@contextmanager
+def fleet_on(index: Path | None) -> Iterator[tuple[Fleet, Path]]:
+    """A running fleet of the usual shape, and its index directory."""
+    try:
+        with corpus.prepared(index) as folder, running(Shape(folder)) as fleet:
+            yield fleet, folder
+    except (IndexDataError, FleetError) as error:
+        raise Refused(str(error)) from error
+
+
+async def draw(fleet: Fleet, index: Path, seed: int, count: int) -> list[str]:
+    """Mixed queries about what the fleet serves."""
+    fields = corpus.query_fields(corpus.manifest_of(index))
+    async with connected(fleet.root_url) as client:
+        texts = await client.texts(fields[1])
+    return mixed(vocabulary(texts, fields), random.Random(f"{seed}:queries"), count)
+
+
+def publish(
+    experiment: str,
+    seed: int,
+    json_path: Path | None,
+    result: Any,
+    show: Callable[[Any, Console], None],
+) -> None:
+    """Print header and tables, and write the JSON if asked to."""
+    console = Console()
+    head = report.header(experiment, seed)
+    report.show_header(head, console)
+    show(result, console)
+    if json_path is not None:
+        report.write_json(json_path, head, msgspec.to_builtins(result))
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m bench")

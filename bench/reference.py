@@ -1,0 +1,26 @@
+"""The same query, asked of one index in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from bench.client import Answer, Hit
+from index_data.manifest import latest_generation, read_manifest
+from index_data.oracle import Oracle
+from root.query import parse
+
+
+class Reference:
+    """The oracle of the newest generation of an index directory, behind the root's language."""
+
+    def __init__(self, index: Path) -> None:
+        generation = latest_generation(index)
+        self._fields = [field.name for field in read_manifest(generation).fields]
+        self._oracle = Oracle.open(generation)
+
+    def search(self, q: str, k: int = 10) -> Answer:
+        """The right answer."""
+        total, hits = self._oracle.search(msgspec.to_builtins(parse(q, self._fields)), k)
+        return Answer("complete", tuple(Hit(name, score) for name, score in hits), total)
