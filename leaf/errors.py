@@ -17,7 +17,14 @@ class LeafError(Exception):
 
 
 class BadQuery(LeafError):
-    """The query cannot be answered by any leaf; the text names what is wrong with it."""
+    """The query cannot be answered by any leaf; the text names what is wrong with it.
+
+    ``field`` is the member of the request that is at fault.
+    """
+
+    def __init__(self, message: str, field: str = "query") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class BadFrame(LeafError):

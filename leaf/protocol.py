@@ -61,7 +61,9 @@ class Word(msgspec.Struct, frozen=True, tag="word", tag_field="type", forbid_unk
     boost: float = 1.0
 
 
-class Phrase(msgspec.Struct, frozen=True, tag="phrase", tag_field="type", forbid_unknown_fields=True):
+class Phrase(
+    msgspec.Struct, frozen=True, tag="phrase", tag_field="type", forbid_unknown_fields=True
+):
     """Words that stand side by side, in order."""
 
     text: str

@@ -1,0 +1,212 @@
+"""One leaf: what it holds, who works for it, who is connected, and what it counts.
+
+`Leaf` lives on the event loop. `Watch` is the thread that opens generations, at the start
+and whenever a newer one appears.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+import msgspec
+
+from leaf.admission import Depth
+from leaf.errors import BadSetting
+from leaf.frames import write_hello
+from leaf.holdings import HeldGeneration, Holdings, Supply
+from leaf.protocol import PROTOCOL_VERSION, Holding, LeafHello
+from leaf.telemetry import Ledger
+from leaf.workers import Clock, Workers
+
+log = logging.getLogger(__name__)
+
+BUDGET_MS_MAX: Final = 600_000.0
+"""No query waits ten minutes; a longer budget is a mistake and would only hold its place."""
+
+BEAT_S: Final = 0.05
+"""How often the loop measures its own lateness and answers what expired in the queue."""
+
+WATCH_S: Final = 1.0
+"""How often to look for a newer generation: a listing of one folder."""
+
+
+class Root(Protocol):
+    """A connection, as the leaf sees it."""
+
+    def announce(self, hello: bytes) -> None:
+        """Pass on who this leaf is and what it holds."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class Leaf:
+    """The state of one leaf. Every method is called on the event loop."""
+
+    def __init__(
+        self, *, name: str, domain: str, workers: Workers, clock: Clock, notice: str = ""
+    ) -> None:
+        self.name = name
+        self.domain = domain
+        self.notice = notice
+        self.workers = workers
+        self.clock = clock
+        self.holdings = Holdings()
+        self.ledger = Ledger()
+        self._roots: dict[Root, None] = {}
+        self._channels = itertools.count(1)
+
+    # --- connections ---------------------------------------------------------------------
+
+    def next_channel(self) -> int:
+        """Return a number for one more connection, or for one request over HTTP."""
+        return next(self._channels)
+
+    def join(self, root: Root) -> None:
+        """Tell a root who this leaf is, now and whenever that changes."""
+        self._roots[root] = None
+        root.announce(self.hello())
+
+    def leave(self, root: Root, channel: int) -> None:
+        """Forget a connection that is gone, and what waits in the queue for it."""
+        self._roots.pop(root, None)
+        for task, legs in self.workers.drop_channel(channel):
+            self.ledger.abandoned(task.kind, len(legs))
+
+    def close_channels(self) -> None:
+        """End every connection: the leaf is going."""
+        for root in self._roots:
+            root.close()
+
+    def hello(self) -> bytes:
+        """Return the frame that says who this leaf is and what it holds."""
+        holdings = tuple(
+            Holding(msgspec.Raw(msgspec.json.encode(held.card)), tuple(sorted(held.shards)))
+            for held in self.holdings
+        )
+        hello = LeafHello(
+            protocol=PROTOCOL_VERSION,
+            leaf=self.name,
+            domain=self.domain,
+            pid=os.getpid(),
+            holdings=holdings,
+            workers=self.workers.count,
+            notice=self.notice,
+        )
+        return write_hello(hello)
+
+    # --- generations ---------------------------------------------------------------------
+
+    def hold(self, generation: HeldGeneration) -> None:
+        """Serve one more generation and tell every root."""
+        self.holdings.add(generation, self.clock())
+        card = generation.card
+        log.info("serving %s: shards %s", card.generation, sorted(generation.shards))
+        for shard, why in generation.refused.items():
+            log.error("shard %d of %s is refused: %s", shard, card.generation, why)
+        self._announce()
+
+    def retire(self) -> None:
+        """Let go of generations that nobody uses any more, and tell every root."""
+        gone = self.holdings.retire(self.clock())
+        if gone:
+            log.info("no longer serving %s", ", ".join(gone))
+            self._announce()
+
+    def _announce(self) -> None:
+        hello = self.hello()
+        for root in self._roots:
+            root.announce(hello)
+
+    # --- upkeep --------------------------------------------------------------------------
+
+    async def beat(self) -> None:
+        """Keep time until cancelled: measure the loop's lateness, expire, retire."""
+        while True:
+            due_s = self.clock() + BEAT_S
+            await asyncio.sleep(BEAT_S)
+            self.ledger.beat(self.clock() - due_s)
+            self.workers.expire()
+            self.retire()
+
+    # --- what is exported ----------------------------------------------------------------
+
+    def depth(self) -> Depth:
+        """Return how full the queue is."""
+        return self.workers.depth()
+
+    def connections(self) -> int:
+        """Return how many roots are connected."""
+        return len(self._roots)
+
+    def held(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yield (generation, shards, refused shards, documents) of what is held."""
+        for held in self.holdings:
+            documents = sum(shard.documents for shard in held.shards.values())
+            yield held.card.generation, len(held.shards), len(held.refused), documents
+
+
+class Watch:
+    """Opens generations on a thread of its own and hands them to the loop.
+
+    ``hold`` and ``fail`` are called on that thread; ``fail`` only for the first generation,
+    without which the leaf is of no use. A later one that cannot be opened is logged, once
+    for each different reason, and the leaf goes on with what it has.
+    """
+
+    def __init__(
+        self,
+        supply: Supply,
+        hold: Callable[[HeldGeneration], None],
+        fail: Callable[[BadSetting], None],
+    ) -> None:
+        self._supply = supply
+        self._hold = hold
+        self._fail = fail
+        self._newest: str | None = None
+        self._complaint = ""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def start(self) -> None:
+        """Start looking."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop looking; an opening under way is not waited for."""
+        self._stop.set()
+
+    def look(self) -> None:
+        """Open a newer generation, if there is one."""
+        try:
+            generation = self._supply.newer(self._newest)
+        except BadSetting as error:
+            self._complain(error)
+            return
+        if generation is None:
+            return
+        # What an index keeps in memory lives as long as the leaf: the collector need not
+        # walk through it again and again, with every worker waiting.
+        gc.collect()
+        gc.freeze()
+        self._newest = generation.card.generation
+        self._hold(generation)
+
+    def _complain(self, error: BadSetting) -> None:
+        if self._newest is None:
+            self._fail(error)
+        elif str(error) != self._complaint:
+            self._complaint = str(error)
+            log.warning("still serving %s: %s", self._newest, error)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.look()
+            self._stop.wait(WATCH_S)

@@ -1,0 +1,239 @@
+"""What a leaf counts, and how it is exported.
+
+Everything is counted on the event loop, in plain integers: a metric object with a lock
+would cost more than the leg it counts. Prometheus reads them through one collector.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Literal, Protocol, TypedDict
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from leaf.admission import Depth
+from leaf.protocol import RefusalReason
+
+Kind = Literal["search", "fetch", "lookup"]
+Outcome = (
+    RefusalReason
+    | Literal[
+        "answered",
+        "cancelled_running",  # cancelled after work had begun: its service time is wasted
+        "abandoned_queued",  # the connection was lost while the leg waited
+        "abandoned_running",  # ... or while it was worked on, or its answer was on the way
+    ]
+)
+
+BUCKETS: Final = 25
+"""Histogram buckets: bucket i ends at 2**i µs, so the last but one at 17 s."""
+
+BLOCKED_S: Final = 0.2
+"""A loop later than this did not answer pings in time for anyone to tell it from a dead one."""
+
+
+class Exported(TypedDict):
+    """A histogram as HistogramMetricFamily takes it: buckets are (upper bound, count up to it)."""
+
+    buckets: list[tuple[str, float]]
+    sum_value: float
+
+
+class Histogram:
+    """Durations in buckets of powers of two microseconds: finding one is a ``bit_length``."""
+
+    __slots__ = ("counts", "sum_us")
+
+    def __init__(self) -> None:
+        self.counts = [0] * BUCKETS
+        self.sum_us = 0
+
+    def add(self, took_us: int) -> None:
+        """Count one duration in whole microseconds, 0 or more."""
+        self.counts[min(took_us.bit_length(), BUCKETS - 1)] += 1
+        self.sum_us += took_us
+
+    def exported(self) -> Exported:
+        """Return it in the form that Prometheus wants: seconds, counts cumulated."""
+        return {"buckets": self._buckets(), "sum_value": self.sum_us / 1e6}
+
+    def _buckets(self) -> list[tuple[str, float]]:
+        cumulated: list[tuple[str, float]] = []
+        count = 0
+        for exponent, counted in enumerate(self.counts):
+            count += counted
+            bound = "+Inf" if exponent == BUCKETS - 1 else f"{2**exponent / 1e6:g}"
+            cumulated.append((bound, float(count)))
+        return cumulated
+
+
+class Ledger:
+    """The counts of one leaf. Written and read on the event loop."""
+
+    def __init__(self) -> None:
+        self.legs: Counter[tuple[Kind, Outcome]] = Counter()
+        self.queue = Histogram()
+        self.service = Histogram()
+        self.lag = Histogram()
+        self.wasted_us = 0
+        self.blocked_s = 0.0
+        self.frames: Counter[str] = Counter()
+        self.frame_bytes: Counter[str] = Counter()
+        self.dropped_channels = 0
+
+    def answered(self, kind: Kind, replies: Sequence[Sequence[Any]], *, heard: bool) -> None:
+        """Count answers; ``heard`` is False when the connection they were for is gone."""
+        self.legs[kind, "answered" if heard else "abandoned_running"] += len(replies)
+        queue, service = self.queue, self.service
+        for reply in replies:
+            queue.add(reply[1])
+            service.add(reply[2])
+            if not heard:
+                self.wasted_us += reply[2]
+
+    def refused(self, kind: Kind, replies: Iterable[Sequence[Any]]) -> None:
+        """Count refusals, as they go over the wire."""
+        for _, queue_us, service_us, reason, *_ in replies:
+            began = reason == "cancelled" and service_us > 0
+            self.legs[kind, "cancelled_running" if began else reason] += 1
+            self.queue.add(queue_us)
+            if began:
+                self.service.add(service_us)
+                self.wasted_us += service_us
+
+    def abandoned(self, kind: Kind, legs: int) -> None:
+        """Count legs that left the queue because their connection was lost."""
+        self.legs[kind, "abandoned_queued"] += legs
+
+    def frame(self, direction: Literal["in", "out"], length: int) -> None:
+        """Count one frame of the channel."""
+        self.frames[direction] += 1
+        self.frame_bytes[direction] += length
+
+    def beat(self, late_s: float) -> None:
+        """Note how late the event loop came to a timer of its own."""
+        self.lag.add(int(max(late_s, 0.0) * 1e6))
+        if late_s > BLOCKED_S:
+            self.blocked_s += late_s
+
+
+class Gauges(Protocol):
+    """What the collector reads besides the ledger: the state of the leaf at this moment."""
+
+    def depth(self) -> Depth:
+        """Return how full the queue is."""
+
+    def connections(self) -> int:
+        """Return how many roots are connected."""
+
+    def held(self) -> Iterable[tuple[str, int, int, int]]:
+        """Return (generation, shards, refused shards, documents) of what is held."""
+
+
+class LeafCollector:
+    """Turns a ledger and gauges into metric families when Prometheus asks."""
+
+    def __init__(self, ledger: Ledger, gauges: Gauges) -> None:
+        self._ledger = ledger
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric family."""
+        yield from self._legs()
+        yield from self._traffic()
+        yield from self._state()
+
+    def _legs(self) -> Iterator[Metric]:
+        ledger = self._ledger
+        legs = CounterMetricFamily(
+            "hedgerow_leaf_legs", "Legs by kind and outcome.", labels=["kind", "outcome"]
+        )
+        for (kind, outcome), count in sorted(ledger.legs.items()):
+            legs.add_metric([kind, outcome], count)
+        yield legs
+        yield CounterMetricFamily(
+            "hedgerow_leaf_wasted_seconds",
+            "Service time spent on legs that nobody waited for any more.",
+            value=ledger.wasted_us / 1e6,
+        )
+        yield HistogramMetricFamily(
+            "hedgerow_leaf_queue_seconds",
+            "Time a leg waited in the queue.",
+            **ledger.queue.exported(),
+        )
+        yield HistogramMetricFamily(
+            "hedgerow_leaf_service_seconds",
+            "Time a leg was worked on.",
+            **ledger.service.exported(),
+        )
+
+    def _traffic(self) -> Iterator[Metric]:
+        ledger = self._ledger
+        frames = CounterMetricFamily(
+            "hedgerow_leaf_frames", "Frames of the channel.", labels=["direction"]
+        )
+        frame_bytes = CounterMetricFamily(
+            "hedgerow_leaf_frame_bytes", "Bytes of the channel's frames.", labels=["direction"]
+        )
+        for direction in ("in", "out"):
+            frames.add_metric([direction], ledger.frames[direction])
+            frame_bytes.add_metric([direction], ledger.frame_bytes[direction])
+        yield frames
+        yield frame_bytes
+        yield CounterMetricFamily(
+            "hedgerow_leaf_dropped_channels",
+            "Connections ended because the root did not read its answers.",
+            value=ledger.dropped_channels,
+        )
+        yield HistogramMetricFamily(
+            "hedgerow_leaf_loop_lag_seconds",
+            "How late the event loop came to a timer of its own.",
+            **ledger.lag.exported(),
+        )
+        yield CounterMetricFamily(
+            "hedgerow_leaf_loop_blocked_seconds",
+            "Time in which the event loop was late by more than 200 ms.",
+            value=ledger.blocked_s,
+        )
+
+    def _state(self) -> Iterator[Metric]:
+        gauges = self._gauges
+        depth = gauges.depth()
+        legs = GaugeMetricFamily(
+            "hedgerow_leaf_queue_legs", "Legs that wait, by priority.", labels=["priority"]
+        )
+        legs.add_metric(["interactive"], depth.interactive)
+        legs.add_metric(["batch"], depth.batch)
+        yield legs
+        yield GaugeMetricFamily(
+            "hedgerow_leaf_running_legs", "Legs taken by a worker.", value=depth.running
+        )
+        yield GaugeMetricFamily(
+            "hedgerow_leaf_connections", "Roots connected.", value=gauges.connections()
+        )
+        shards = GaugeMetricFamily(
+            "hedgerow_leaf_shards", "Shards held.", labels=["generation", "state"]
+        )
+        documents = GaugeMetricFamily(
+            "hedgerow_leaf_documents", "Documents held.", labels=["generation"]
+        )
+        for generation, served, refused, count in gauges.held():
+            shards.add_metric([generation, "served"], served)
+            shards.add_metric([generation, "refused"], refused)
+            documents.add_metric([generation], count)
+        yield shards
+        yield documents
+
+
+def registry_of(ledger: Ledger, gauges: Gauges) -> CollectorRegistry:
+    """Return a registry of one leaf's metrics: its own, so that several fit in a process."""
+    registry = CollectorRegistry()
+    registry.register(LeafCollector(ledger, gauges))
+    return registry

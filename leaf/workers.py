@@ -1,0 +1,147 @@
+"""The threads that search, and the queue they share with the event loop.
+
+One hop a frame: the loop offers an ask's legs under one lock and wakes as many idle
+workers as there are legs; a worker takes a few legs under the same lock, does them without
+it, and goes on until the queue is empty. Nobody waits for a single leg.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from queue import SimpleQueue
+from typing import Final
+
+from leaf.admission import AdmissionQueue, Bite, Depth
+from leaf.asks import Finished, Performer, Task, refuse
+from leaf.protocol import RefusalReason
+
+log = logging.getLogger(__name__)
+
+WORKERS_MAX: Final = 256
+"""More threads than any machine has cores for is a slip of the keyboard."""
+
+Clock = Callable[[], float]
+
+
+class Workers:
+    """Worker threads around one admission queue. Every method may be called on the loop."""
+
+    def __init__(self, queue: AdmissionQueue[Task], clock: Clock = time.monotonic) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._idle = 0
+        # A queue in C is the cheapest thing in Python that a thread can sleep on: waking one
+        # costs a tenth of a Condition's. True wakes one worker, False ends one.
+        self._bell: SimpleQueue[bool] = SimpleQueue()
+        self._stopping = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
+            for number in range(queue.workers)
+        ]
+
+    @property
+    def count(self) -> int:
+        """How many threads there are."""
+        return len(self._threads)
+
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, patience_s: float) -> bool:
+        """End the threads; False when one is still at work after this time."""
+        self._stopping = True
+        for _ in self._threads:
+            self._bell.put(False)
+        end_s = time.monotonic() + patience_s
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, end_s - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    # --- called by the loop --------------------------------------------------------------
+
+    def offer(self, task: Task) -> None:
+        """Queue a task's legs; those there is no room for are refused at once.
+
+        Raises ValueError when they are not numbered above the channel's earlier ones.
+        """
+        legs, now = task.legs, self._clock()
+        with self._lock:
+            admitted, retry_s, expired = self._queue.offer(task, now)
+            wake = min(self._idle, admitted)
+            self._idle -= wake
+        for _ in range(wake):
+            self._bell.put(True)
+        if admitted < legs:
+            self._refuse_busy(task, range(admitted, legs), retry_s)
+        self._deliver(expired, "expired", now)
+
+    def cancel(self, channel: int, legs: Iterable[int]) -> None:
+        """Cancel legs of a channel; those still in the queue are answered at once."""
+        with self._lock:
+            withdrawn = self._queue.cancel(channel, legs)
+        self._deliver(withdrawn, "cancelled", self._clock())
+
+    def drop_channel(self, channel: int) -> Sequence[Bite[Task]]:
+        """Remove everything that waits for a lost connection, and return it unanswered."""
+        with self._lock:
+            return self._queue.drop_channel(channel)
+
+    def expire(self) -> None:
+        """Answer what has waited past its deadline, even when no worker comes by."""
+        now = self._clock()
+        with self._lock:
+            expired = self._queue.expire(now)
+        self._deliver(expired, "expired", now)
+
+    def depth(self) -> Depth:
+        """Return how full the queue is."""
+        with self._lock:
+            return self._queue.depth()
+
+    # --- within --------------------------------------------------------------------------
+
+    def _refuse_busy(self, task: Task, legs: Sequence[int], retry_s: float) -> None:
+        retry_ms = max(1, round(retry_s * 1e3))
+        refusals = [(task.first + leg, 0, 0, "busy", "", retry_ms) for leg in legs]
+        self._put(task, Finished(task.kind, (), refusals))
+
+    def _deliver(self, bites: Iterable[Bite[Task]], reason: RefusalReason, now: float) -> None:
+        for task, legs in bites:
+            self._put(task, refuse(task, legs, now, reason))
+
+    def _work(self) -> None:
+        """Be one worker."""
+        queue, lock, clock = self._queue, self._lock, self._clock
+        perform = Performer(clock).perform
+        done: Bite[Task] | None = None
+        began = 0.0
+        while not self._stopping:
+            now = clock()
+            with lock:
+                if done is not None:
+                    queue.finished(done.group, len(done.legs), now - began)
+                bite, expired = queue.take(queue.bite_legs(), now)
+                if bite is None:
+                    self._idle += 1
+            done, began = bite, now
+            if expired:
+                self._deliver(expired, "expired", now)
+            if bite is not None:
+                self._put(bite.group, perform(bite))
+            elif not self._bell.get():
+                return
+
+    def _put(self, task: Task, finished: Finished) -> None:
+        try:
+            task.sink.put(finished)
+        except RuntimeError:
+            # The loop is closed: the process ends, and nobody hears this answer.
+            if not self._stopping:
+                log.exception("an answer could not be handed to the event loop")
