@@ -1,0 +1,123 @@
+"""Which replica gets an attempt: the better of two random candidates.
+
+The cost of a leaf is (outstanding + 1) x smoothed latency, raised by its recent failures and
+while it is new:
+
+    cost = (outstanding + 1) * latency_s * (1 + FAILURE_WEIGHT * failing) * slow_start
+
+It rises with each of queue, latency and failures, and falls with age: a leaf never looks
+better for being worse. Two random candidates, not the global best, so that roots that do not
+know of each other do not all pick the same leaf (M. Mitzenmacher, The Power of Two Choices in
+Randomized Load Balancing, IEEE TPDS 12(10), 2001).
+
+``outstanding`` counts legs that the leaf has not yet ended, cancelled ones included: a leaf
+that does not even answer cancels, because it is stopped, soon looks as busy as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+SMOOTHING = 0.05
+"""Weight of one leg in the smoothed latency: about the last twenty legs count."""
+
+FAILURE_WEIGHT = 50.0
+"""A leaf that fails everything must look worse than one fifty times slower."""
+FAILURE_SMOOTHING = 0.2
+FAILURE_HALF_LIFE_S = 3.0
+"""Failures are forgotten with time, or a leaf that flapped once would never be tried again."""
+
+SLOW_START_S = 5.0
+SLOW_START_FACTOR = 4.0
+"""A leaf that has just joined looks this much dearer at first, and evenly less for five
+seconds: its caches are cold, and being unknown must not make it everyone's first choice."""
+
+UNKNOWN_LATENCY_S = 0.005
+"""Where there is no measurement at all, anywhere. Only ratios between leaves matter."""
+
+
+class Leaf:
+    """A leaf as the root sees it: what it owes, how fast and how reliable it has been."""
+
+    __slots__ = (
+        "_failed_at_s",
+        "_failing",
+        "connected",
+        "joined_s",
+        "latency_s",
+        "name",
+        "outstanding",
+    )
+
+    def __init__(self, name: str, now: float, latency_s: float = UNKNOWN_LATENCY_S) -> None:
+        """``latency_s`` is what to assume before the first answer: its peers' average."""
+        self.name = name
+        self.connected = True
+        self.joined_s = now
+        self.latency_s = latency_s
+        self.outstanding = 0
+        self._failing = 0.0
+        self._failed_at_s = now
+
+    def answered(self, seconds: float) -> None:
+        """Learn from an answer that took ``seconds`` from its own send."""
+        self.latency_s += SMOOTHING * (seconds - self.latency_s)
+        self._failing *= 1.0 - FAILURE_SMOOTHING
+
+    def took_at_least(self, seconds: float) -> None:
+        """Learn from an attempt given up after ``seconds``: it can only speak for slower."""
+        if seconds > self.latency_s:
+            self.latency_s += SMOOTHING * (seconds - self.latency_s)
+
+    def failed(self, now: float) -> None:
+        """Learn from an error; how quickly it came says nothing."""
+        self._failing = self.failing(now)
+        self._failing += FAILURE_SMOOTHING * (1.0 - self._failing)
+        self._failed_at_s = now
+
+    def failing(self, now: float) -> float:
+        """Share of recent attempts that failed, from 0 to 1, fading with time."""
+        if self._failing == 0.0:
+            return 0.0
+        return float(self._failing * 0.5 ** ((now - self._failed_at_s) / FAILURE_HALF_LIFE_S))
+
+    def cost(self, now: float) -> float:
+        """What an attempt here is expected to cost; only comparisons have a meaning."""
+        cost = (self.outstanding + 1) * self.latency_s
+        if self._failing > 0.0:
+            cost *= 1.0 + FAILURE_WEIGHT * self.failing(now)
+        age_s = now - self.joined_s
+        if age_s < SLOW_START_S:
+            cost *= 1.0 + (SLOW_START_FACTOR - 1.0) * (1.0 - age_s / SLOW_START_S)
+        return cost
+
+    def rejoin(self, now: float, latency_s: float) -> None:
+        """Come back after a lost connection, as a new leaf would."""
+        self.connected = True
+        self.joined_s = now
+        self.latency_s = latency_s
+
+
+def choose(
+    replicas: Sequence[Leaf], tried: Sequence[Leaf], random: Random, now: float
+) -> Leaf | None:
+    """Return the replica for the next attempt, or None if none is left.
+
+    Only connected leaves that are not in ``tried`` count. Equal costs go to the candidate
+    drawn first, so ties spread evenly.
+    """
+    if tried or len(replicas) != 2:
+        candidates = [leaf for leaf in replicas if leaf.connected and leaf not in tried]
+        if len(candidates) < 2:
+            return candidates[0] if candidates else None
+        first, second = random.sample(candidates, 2)
+    else:
+        first, second = replicas
+        if not first.connected:
+            return second if second.connected else None
+        if not second.connected:
+            return first
+        if random.random() < 0.5:
+            first, second = second, first
+    return first if first.cost(now) <= second.cost(now) else second

@@ -1,0 +1,74 @@
+"""Who holds what: built from what the leaves say in their hellos, and from nothing else.
+
+A ``View`` is immutable: a query that has one keeps it, and with it its generation, whatever
+happens to the fleet meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from index_data.manifest import GenerationCard
+from root.ranking import Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One generation as one connected leaf holds it."""
+
+    leaf: Leaf
+    card: GenerationCard
+    shards: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One generation and, per shard, the leaves that can answer for it (perhaps none)."""
+
+    card: GenerationCard
+    replicas: tuple[tuple[Leaf, ...], ...]
+
+    @property
+    def documents(self) -> int:
+        """Documents in all shards, whether or not anybody holds them now."""
+        return sum(self.card.documents)
+
+    @property
+    def uncovered(self) -> list[int]:
+        """Shards that no connected leaf holds."""
+        return [shard for shard, leaves in enumerate(self.replicas) if not leaves]
+
+    def shard_replicas(self) -> list[tuple[int, tuple[Leaf, ...]]]:
+        """Return every shard with its replicas, as a gather takes them."""
+        return list(enumerate(self.replicas))
+
+
+def views(held: Iterable[Held]) -> dict[str, View]:
+    """Return a view of each generation that is held, oldest first."""
+    by_generation: dict[str, list[Held]] = {}
+    for holding in held:
+        by_generation.setdefault(holding.card.generation, []).append(holding)
+    return {name: _view(by_generation[name]) for name in sorted(by_generation)}
+
+
+def newest_covered(all_views: dict[str, View]) -> View | None:
+    """Return the newest generation whose every shard is held; else the one held best.
+
+    A generation that is still being loaded by some leaves must not replace one that is
+    whole; but where nothing is whole, part of the answer beats none.
+    """
+    best = None
+    for view in all_views.values():
+        if best is None or len(view.uncovered) <= len(best.uncovered):
+            best = view
+    return best
+
+
+def _view(holdings: list[Held]) -> View:
+    card = holdings[0].card
+    replicas: list[list[Leaf]] = [[] for _ in card.documents]
+    for holding in holdings:
+        for shard in holding.shards:
+            replicas[shard].append(holding.leaf)
+    return View(card, tuple(tuple(leaves) for leaves in replicas))
