@@ -1,0 +1,138 @@
+"""``python -m root``: the only place where the root is wired."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import sys
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import uvicorn
+import uvloop
+
+from root.app import Root
+from root.budget import BudgetTerms
+from root.config import Settings
+from root.discovery import LEAVES_MAX, Fleet
+from root.errors import OperatorError
+
+SHUTDOWN_S = 1
+"""Answers in work get this long after a signal; everything must be gone in three seconds."""
+
+BACKLOG = 2048
+"""Connections that may wait to be accepted: a burst of clients, not a reason to refuse."""
+
+_DEFAULTS = Settings()
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--leaf", "leaves", multiple=True, required=True, help="A leaf's URL; repeat it.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", default=8080, type=click.IntRange(1, 65535), help="Port to listen on.")
+@click.option("--name", default="root", help="What leaves and logs call this root.")
+@click.option("--timeout-ms", default=_DEFAULTS.timeout_ms, help="For requests that name none.")
+@click.option("--min-coverage", default=_DEFAULTS.min_coverage, help="Share of documents needed.")
+@click.option("--hedge", default=_DEFAULTS.hedge, help="off, fixed or quantile.")
+@click.option("--hedge-delay-ms", default=_DEFAULTS.hedge_delay_ms, help="Of the policy fixed.")
+@click.option("--hedge-quantile", default=_DEFAULTS.hedge_quantile, help="Of the policy quantile.")
+@click.option(
+    "--max-extra-load", default=_DEFAULTS.budget.max_extra_load, help="Share of extra legs."
+)
+@click.option("--budget-floor", default=_DEFAULTS.budget.floor_per_s, help="Extra legs a second.")
+@click.option(
+    "--budget-burst", default=_DEFAULTS.budget.burst, help="Extra legs that can be saved up."
+)
+@click.option("--max-attempts", default=_DEFAULTS.attempts_max, help="Attempts a leg may cost.")
+@click.option("--max-in-flight", default=_DEFAULTS.in_flight_max, help="Requests at once.")
+@click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
+@click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning"]))
+def main(**options: Any) -> None:
+    """Split queries over leaves, hedge the slow ones, merge the answers."""
+    logging.basicConfig(
+        level=options["log_level"].upper(),
+        format="%(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        settings = _settings(options)
+        urls = _urls(options["leaves"])
+        listening = _listen(options["host"], options["port"])
+    except (OperatorError, ValueError) as error:
+        click.echo(f"root: {error}", err=True)
+        sys.exit(2)
+    with listening:
+        uvloop.run(_serve(urls, settings, listening))
+
+
+async def _serve(urls: list[str], settings: Settings, listening: socket.socket) -> None:
+    host, port = listening.getsockname()[:2]
+    root = Root(Fleet(urls, settings.name), settings, lambda fleet: _announce(fleet, host, port))
+    config = uvicorn.Config(
+        root.app(),
+        log_level="warning",
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=SHUTDOWN_S,
+    )
+    await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _announce(fleet: Fleet, host: str, port: int) -> None:
+    view = fleet.view()
+    assert view is not None  # noqa: S101 (announced when it is there)
+    base = f"http://{host}:{port}"
+    click.echo(
+        f"Hedgerow is ready: {view.documents:,} documents in {len(view.replicas)} shards on "
+        f"{len(fleet.channels)} leaves at {base}\n"
+        f"Try: curl '{base}/search?q=parse+json'"
+    )
+
+
+def _settings(options: dict[str, Any]) -> Settings:
+    return Settings(
+        name=options["name"],
+        timeout_ms=options["timeout_ms"],
+        min_coverage=options["min_coverage"],
+        hedge=options["hedge"],
+        hedge_delay_ms=options["hedge_delay_ms"],
+        hedge_quantile=options["hedge_quantile"],
+        attempts_max=options["max_attempts"],
+        budget=BudgetTerms(
+            options["max_extra_load"], options["budget_floor"], options["budget_burst"]
+        ),
+        in_flight_max=options["max_in_flight"],
+        seed=options["seed"],
+    )
+
+
+def _urls(leaves: tuple[str, ...]) -> list[str]:
+    if len(leaves) > LEAVES_MAX:
+        raise OperatorError(f"{len(leaves)} leaves are too many for one root, most {LEAVES_MAX}")
+    urls = []
+    for leaf in leaves:
+        parts = urlsplit(leaf)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise OperatorError(f"--leaf {leaf!r} is not a URL like http://127.0.0.1:8081")
+        url = leaf.rstrip("/")
+        if url in urls:
+            raise OperatorError(f"--leaf {leaf} is given twice")
+        urls.append(url)
+    return urls
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; OperatorError where the address cannot be had."""
+    try:
+        return socket.create_server((host, port), backlog=BACKLOG, reuse_port=False)
+    except OSError as error:
+        why = (
+            "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+        )
+        raise OperatorError(f"port {port} on {host} {why}") from None
+
+
+if __name__ == "__main__":
+    main()

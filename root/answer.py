@@ -1,0 +1,108 @@
+"""The JSON of an answer: built once, from what a pursuit has come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from leaf.protocol import FetchedDocument
+from root.merge import Candidate, Finalists
+from root.pursuit import Phase, Pursuit
+from root.race import Attempt, Tally
+
+
+def search_body(
+    pursuit: Pursuit, found: Finalists, documents: Mapping[int, FetchedDocument]
+) -> dict[str, Any]:
+    """Return the body of a search's answer.
+
+    ``documents`` are the finalists by ordinal, with final scores, as far as they were fetched.
+    ``took_ms`` is left for the face that knows when the answer leaves.
+    """
+    missing = [
+        {"shard": shard, "reason": reason} for shard, reason in sorted(pursuit.missing.items())
+    ]
+    view = pursuit.view
+    body: dict[str, Any] = {
+        "hits": _hits(found, documents, pursuit.request.k),
+        "total": {"value": found.total, "relation": "gte" if missing else "eq"},
+        "facets": {},
+        "coverage": {
+            "complete": not missing,
+            "shards": len(view.replicas),
+            "answered": len(view.replicas) - len(missing),
+            "documents": view.documents,
+            "searched": pursuit.searched,
+            "missing": missing,
+        },
+        "attempts": _attempts(pursuit.phases),
+        "generation": view.card.generation,
+        "took_ms": 0.0,
+        "next": None,
+    }
+    if pursuit.request.trace:
+        body["trace"] = [_traced(phase, pursuit) for phase in pursuit.phases]
+    return body
+
+
+def milliseconds(seconds: float) -> float:
+    """Return seconds as milliseconds, to the microsecond."""
+    return round(seconds * 1000.0, 3)
+
+
+def _hits(
+    found: Finalists, documents: Mapping[int, FetchedDocument], k: int
+) -> list[dict[str, Any]]:
+    """Return the page: the finalists in the order of their final scores."""
+    final = [
+        Candidate(-documents[c.ordinal].score, c.ordinal, c.shard)
+        for c in found.candidates
+        if c.ordinal in documents
+    ]
+    final.sort()
+    return [
+        _hit(-c.negative_score, documents[c.ordinal]) for c in final[found.skip : found.skip + k]
+    ]
+
+
+def _hit(score: float, document: FetchedDocument) -> dict[str, Any]:
+    return {
+        "id": document.id,
+        "score": score,
+        "fields": document.fields,
+        "highlights": document.highlights,
+    }
+
+
+def _attempts(phases: Sequence[Phase]) -> dict[str, int]:
+    """Sum up the attempts of all phases."""
+    tallies = [asdict(phase.tally) for phase in phases]
+    return {name: sum(tally[name] for tally in tallies) for name in asdict(Tally())}
+
+
+def _traced(phase: Phase, pursuit: Pursuit) -> dict[str, Any]:
+    arrived_s = pursuit.arrived_s
+    return {
+        "phase": phase.name,
+        "started_ms": milliseconds(phase.started_s - arrived_s),
+        "decided_ms": milliseconds(phase.outcome.decided_s - arrived_s),
+        "attempts": [_traced_attempt(attempt, arrived_s) for attempt in phase.attempts],
+    }
+
+
+def _traced_attempt(attempt: Attempt, arrived_s: float) -> dict[str, Any]:
+    ended = attempt.fate != "in_flight"
+    traced: dict[str, Any] = {
+        "shard": attempt.shard,
+        "replica": attempt.leaf.name,
+        "kind": attempt.kind,
+        "fate": "cancelled" if attempt.cancel_sent and not ended else attempt.fate,
+        "sent_ms": milliseconds(attempt.sent_s - arrived_s),
+        "ended_ms": milliseconds(attempt.ended_s - arrived_s) if ended else None,
+        "queue_ms": attempt.queue_us / 1000.0 if ended else None,
+        "service_ms": attempt.service_us / 1000.0 if ended else None,
+    }
+    if attempt.reason is not None:
+        traced["reason"] = attempt.reason
+    return traced

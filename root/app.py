@@ -1,0 +1,260 @@
+"""The root's HTTP face: routes, problems, and where the clock starts.
+
+Latency counts from the arrival of a request. A client that goes away takes its query along.
+Whatever goes wrong is answered as ``application/problem+json`` (RFC 9457).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from root.answer import milliseconds
+from root.config import Settings
+from root.discovery import Fleet
+from root.errors import BodyTooLarge, CallerError, FleetError, Overloaded
+from root.requests import search_from_json, search_from_query_string
+from root.search import RETRY_AFTER_S, Searches
+from root.telemetry import Telemetry
+
+log = logging.getLogger(__name__)
+
+BODY_BYTES_MAX: Final = 64 * 1024
+"""A query tree of the largest size allowed, written out; not a way to fill memory."""
+
+JSON: Final = "application/json"
+PROBLEM: Final = "application/problem+json"
+NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+class Root:
+    """One root: a fleet, what was learned about it, and the routes."""
+
+    def __init__(self, fleet: Fleet, settings: Settings, announce: Callable[[Fleet], None]) -> None:
+        """``announce`` is called once, when every shard has a live replica."""
+        self.fleet = fleet
+        self.settings = settings
+        self.searches = Searches(fleet, settings, asyncio.get_running_loop().time())
+        self.telemetry = Telemetry(fleet, self.searches)
+        self._announce = announce
+        self._in_flight = 0
+
+    def app(self) -> Starlette:
+        """Return the ASGI application."""
+        return Starlette(
+            routes=[
+                Route("/search", self.search, methods=["GET", "POST"]),
+                Route("/documents/{id:path}", self.document, methods=["GET"]),
+                Route("/topology", self.topology, methods=["GET"]),
+                Route("/healthz", self.healthz, methods=["GET"]),
+                Route("/readyz", self.readyz, methods=["GET"]),
+                Route("/metrics", self.metrics, methods=["GET"]),
+            ],
+            exception_handlers={HTTPException: _http_problem},
+            lifespan=self._lifespan,
+        )
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        tasks = [
+            asyncio.create_task(self.fleet.run()),
+            asyncio.create_task(self.telemetry.watch_lag()),
+            asyncio.create_task(self._announce_when_ready()),
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _announce_when_ready(self) -> None:
+        await self.fleet.ready.wait()
+        self._announce(self.fleet)
+
+    # --- routes ---
+
+    async def search(self, request: Request) -> Response:
+        """Answer ``GET /search?q=...`` and ``POST /search``."""
+        arrived_s = asyncio.get_running_loop().time()
+
+        async def answer() -> dict[str, Any]:
+            if request.method == "POST":
+                wanted = search_from_json(await _body(request))
+            else:
+                wanted = search_from_query_string(request.scope["query_string"])
+            body = await self._while_connected(request, self.searches.search(wanted, arrived_s))
+            if not body["coverage"]["complete"]:
+                self.telemetry.partial.inc()
+            return body
+
+        return await self._answered("search", arrived_s, answer)
+
+    async def document(self, request: Request) -> Response:
+        """Answer ``GET /documents/{id}``."""
+        arrived_s = asyncio.get_running_loop().time()
+
+        async def answer() -> dict[str, Any]:
+            wanted = self.searches.document(request.path_params["id"], arrived_s)
+            return await self._while_connected(request, wanted)
+
+        return await self._answered("document", arrived_s, answer)
+
+    async def topology(self, _: Request) -> Response:
+        """Answer ``GET /topology``: leaves, generations, and who holds what."""
+        names = {channel.leaf: channel.name for channel in self.fleet.channels.values()}
+        body = {
+            "generation": self.fleet.current.card.generation if self.fleet.current else None,
+            "generations": {
+                name: {
+                    "documents": view.documents,
+                    "fields": [field.name for field in view.card.fields],
+                    "shards": [
+                        {"shard": i, "documents": n, "leaves": [names[leaf] for leaf in leaves]}
+                        for i, (n, leaves) in enumerate(
+                            zip(view.card.documents, view.replicas, strict=True)
+                        )
+                    ],
+                }
+                for name, view in self.fleet.views.items()
+            },
+            "leaves": [
+                {
+                    "leaf": channel.name,
+                    "url": channel.url,
+                    "connected": channel.leaf.connected,
+                    "problem": channel.problem or None,
+                    "pid": channel.hello.pid if channel.hello else None,
+                    "domain": channel.hello.domain if channel.hello else None,
+                    "notice": (channel.hello.notice or None) if channel.hello else None,
+                    "outstanding": channel.owed,
+                    "latency_ms": milliseconds(channel.leaf.latency_s),
+                }
+                for channel in self.fleet.channels.values()
+            ],
+        }
+        return _json(body)
+
+    async def healthz(self, _: Request) -> Response:
+        """Answer ``GET /healthz``: the process is alive."""
+        return _json({"status": "ok"})
+
+    async def readyz(self, _: Request) -> Response:
+        """Answer ``GET /readyz``: 200 when every shard has a live replica."""
+        uncovered = self.fleet.uncovered
+        if uncovered is None:
+            return _json({"ready": False, "detail": "no leaf is connected"}, 503)
+        if uncovered:
+            detail = f"{len(uncovered)} shards have no live replica"
+            return _json({"ready": False, "detail": detail, "shards": uncovered}, 503)
+        return _json({"ready": True})
+
+    async def metrics(self, _: Request) -> Response:
+        """Answer ``GET /metrics`` for Prometheus."""
+        return Response(generate_latest(self.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+
+    # --- what the routes share ---
+
+    async def _answered(
+        self, route: str, arrived_s: float, answer: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> Response:
+        """Run ``answer``; count, time and translate whatever comes of it."""
+        self._in_flight += 1
+        self.telemetry.in_flight.set(self._in_flight)
+        status, headers, media = 200, NO_HEADERS, PROBLEM
+        try:
+            self._refuse_too_many()
+            body = await answer()
+            media = JSON
+        except (CallerError, FleetError) as error:
+            status, body, headers = _problem(error)
+        except (ClientDisconnect, asyncio.CancelledError):
+            self.telemetry.requests.labels(route, "499").inc()
+            raise
+        except Exception:
+            log.exception("a request to %s failed", route)
+            status = 500
+            body = _members(500, "Internal error", "the root failed; its log says how")
+        finally:
+            self._in_flight -= 1
+            self.telemetry.in_flight.set(self._in_flight)
+        took_s = asyncio.get_running_loop().time() - arrived_s
+        if "took_ms" in body:
+            body["took_ms"] = milliseconds(took_s)
+        self.telemetry.requests.labels(route, str(status)).inc()
+        self.telemetry.seconds.labels(route).observe(took_s)
+        return Response(orjson.dumps(body), status, headers, media)
+
+    def _refuse_too_many(self) -> None:
+        most = self.settings.in_flight_max
+        if self._in_flight > most:
+            raise Overloaded(f"{most} requests are in work already", RETRY_AFTER_S)
+
+    async def _while_connected(
+        self, request: Request, work: Awaitable[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Await ``work``, but drop it when the client goes away."""
+        working = asyncio.ensure_future(work)
+        leaving = asyncio.ensure_future(_left(request))
+        try:
+            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise ClientDisconnect
+            return working.result()
+        finally:
+            leaving.cancel()
+            if not working.done():
+                working.cancel()
+                await asyncio.gather(working, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _body(request: Request) -> bytes:
+    """Return the whole body; BodyTooLarge as soon as it is known to be over the limit."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > BODY_BYTES_MAX:
+            raise BodyTooLarge("body", f"is over {BODY_BYTES_MAX} bytes")
+    return bytes(body)
+
+
+def _problem(error: CallerError | FleetError) -> tuple[int, dict[str, Any], Mapping[str, str]]:
+    """Return (status, body, headers) of an error."""
+    members = _members(error.status, error.title, error.detail)
+    if isinstance(error, CallerError):
+        return error.status, members | {"field": error.field}, {}
+    headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, Overloaded) else {}
+    return error.status, members | (error.partial or {}), headers
+
+
+def _members(status: int, title: str, detail: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": title, "status": status, "detail": detail}
+
+
+async def _http_problem(_: Request, error: Exception) -> Response:
+    """Answer unknown paths and wrong methods in the same form."""
+    assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
+    title = HTTPStatus(error.status_code).phrase
+    body = _members(error.status_code, title, error.detail)
+    return Response(orjson.dumps(body), error.status_code, error.headers, PROBLEM)
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(body), status, media_type=JSON)

@@ -1,0 +1,356 @@
+"""One connection to one leaf: batching, cancelling, liveness. See ``leaf.protocol``.
+
+Everything that one tick of the loop sends to the leaf leaves in one frame, written by the
+channel's writer task; answers come in frames too, and a query they concern is looked at once
+a frame, not once a leg.
+
+A leaf is *gone* when its connection closes, when it breaks the protocol, or when it has been
+silent for ``SILENCE_S`` though it was pinged: the event loop of a leaf answers pings even
+when all its workers are busy, so a leaf that does not is stopped, unreachable or stuck. All
+legs it owes then fail at once, and their races move on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+import orjson
+
+from index_data.manifest import GenerationCard
+from leaf.protocol import (
+    CHANNEL_PATH,
+    FRAME_BYTES_MAX,
+    PROTOCOL_VERSION,
+    Documents,
+    Hits,
+    LeafFrame,
+    LeafHello,
+)
+from root.race import Attempt, FailureReason
+from root.ranking import Leaf
+from root.scatter import Ask, Flight
+from root.topology import Held
+
+log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S: Final = 2.0
+HELLO_TIMEOUT_S: Final = 2.0
+CLOSE_TIMEOUT_S: Final = 0.2
+RETRY_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Pauses between attempts to connect; the last one repeats. No query ever waits for them."""
+
+PING_EVERY_S: Final = 0.2
+SILENCE_S: Final = 0.75
+"""Three pings unanswered: far beyond any garbage collection or scheduling delay of a leaf,
+and soon enough that a query of a second still ends well."""
+
+_decode: Final = msgspec.json.Decoder(LeafFrame).decode
+
+
+class ChannelLost(Exception):
+    """The connection is of no use any more; the text says why.
+
+    ``broke_protocol`` when the leaf answered, but with what it must not.
+    """
+
+    broke_protocol = False
+
+
+class BrokenProtocol(ChannelLost):
+    """The leaf sent what no honest leaf sends."""
+
+    broke_protocol = True
+
+
+class Channel:
+    """The root's end of a channel. ``run`` keeps it connected until cancelled."""
+
+    def __init__(
+        self,
+        url: str,
+        root_name: str,
+        leaf: Leaf,
+        changed: Callable[[Channel], None],
+    ) -> None:
+        """``changed`` is called whenever ``held`` has changed; it may raise ChannelLost."""
+        self.url = url
+        self.leaf = leaf
+        self.hello: LeafHello | None = None
+        self.held: list[Held] = []
+        self.problem = "not connected yet"
+        self.seen_s = 0.0
+        self.reported_us = 0
+        self.frames_sent = 0
+        self.frames_received = 0
+        self._root_name = root_name
+        self._changed = changed
+        self._waiting: dict[int, tuple[Flight, Attempt]] = {}
+        self._next_leg = 0
+        self._groups: list[tuple[Ask, int, list[int]]] = []
+        self._open_ask: Ask | None = None
+        self._open_shards: list[int] = []
+        self._cancels: list[int] = []
+        self._ping: int | None = None
+        self._wanted = asyncio.Event()
+        self._heard_s = 0.0
+        self._failures = 0
+
+    @property
+    def name(self) -> str:
+        """What the leaf calls itself; its address while that is not known."""
+        return self.hello.leaf if self.hello else self.url
+
+    # --- sending: called by flights, many times a tick ---
+
+    def send(self, attempt: Attempt, flight: Flight) -> None:
+        """Add a leg to the frame of this tick."""
+        leg = self._next_leg
+        self._next_leg = leg + 1
+        attempt.leg = leg
+        self._waiting[leg] = (flight, attempt)
+        ask = flight.ask
+        if ask is self._open_ask:
+            self._open_shards.append(attempt.shard)
+        else:
+            self._open_ask = ask
+            self._open_shards = [attempt.shard]
+            self._groups.append((ask, leg, self._open_shards))
+            self._wanted.set()
+
+    def cancel(self, attempt: Attempt) -> None:
+        """Add a cancel to the frame of this tick, if the leaf still owes the leg."""
+        if attempt.leg in self._waiting:
+            self._cancels.append(attempt.leg)
+            self._wanted.set()
+
+    @property
+    def owed(self) -> int:
+        """Legs that the leaf has not ended."""
+        return len(self._waiting)
+
+    # --- the connection ---
+
+    async def run(self, session: aiohttp.ClientSession) -> None:
+        """Connect, serve, and connect again, until cancelled."""
+        while True:
+            try:
+                await self._serve_once(session)
+            except ChannelLost as lost:
+                self._say(str(lost))
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                self._say(str(error) or "no answer in time")
+            await asyncio.sleep(RETRY_S[min(self._failures, len(RETRY_S) - 1)])
+            self._failures += 1
+
+    async def _serve_once(self, session: aiohttp.ClientSession) -> None:
+        timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_TIMEOUT_S)
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            socket = await session.ws_connect(
+                self.url + CHANNEL_PATH, max_msg_size=FRAME_BYTES_MAX, timeout=timeout
+            )
+        try:
+            await self._greet(socket)
+            await _first_to_end(self._read(socket), self._write(socket), self._watch())
+        except ChannelLost as lost:
+            self._say(str(lost))
+            self._lose("garbage" if lost.broke_protocol else "gone")
+        finally:
+            self._lose("gone")
+            await socket.close()
+
+    async def _greet(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        hello = {"hello": {"protocol": PROTOCOL_VERSION, "root": self._root_name}}
+        await socket.send_bytes(orjson.dumps(hello))
+        async with asyncio.timeout(HELLO_TIMEOUT_S):
+            frame = _frame(await socket.receive())
+        if frame.hello is None:
+            raise BrokenProtocol("the leaf did not say hello first")
+        self._take_hello(frame.hello)
+
+    def _take_hello(self, hello: LeafHello) -> None:
+        if hello.protocol != PROTOCOL_VERSION:
+            raise ChannelLost(
+                f"the leaf speaks protocol {hello.protocol}, this root {PROTOCOL_VERSION}"
+            )
+        self.held = _held(self.leaf, hello)
+        if hello.notice and self.hello is None:
+            log.warning("leaf %s at %s: %s", hello.leaf, self.url, hello.notice)
+        if self.hello is None:
+            log.info("leaf %s at %s is connected", hello.leaf, self.url)
+        self.hello = hello
+        self.problem = ""
+        self._failures = 0
+        self._heard_s = asyncio.get_running_loop().time()
+        self._changed(self)
+
+    async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            frame = self._take_frame(asyncio.get_running_loop().time())
+            self.frames_sent += 1
+            await socket.send_bytes(frame)
+
+    def _take_frame(self, now: float) -> bytes:
+        frame: dict[str, Any] = {}
+        if self._groups:
+            frame["asks"] = [_ask(ask, first, shards, now) for ask, first, shards in self._groups]
+            self._groups = []
+            self._open_ask = None
+        if self._cancels:
+            frame["cancels"] = self._cancels
+            self._cancels = []
+        if self._ping is not None:
+            frame["ping"] = self._ping
+            self._ping = None
+        return orjson.dumps(frame)
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        ping = 0
+        while True:
+            due_s = loop.time() + PING_EVERY_S
+            await asyncio.sleep(PING_EVERY_S)
+            now = loop.time()
+            overslept = now - due_s > PING_EVERY_S
+            if now - self._heard_s > SILENCE_S and not overslept:
+                raise ChannelLost(f"the leaf has been silent for {SILENCE_S} s")
+            ping += 1
+            self._ping = ping
+            self._wanted.set()
+
+    # --- receiving ---
+
+    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            frame = _frame(await socket.receive())
+            now = loop.time()
+            self._heard_s = now
+            self.frames_received += 1
+            if frame.hello is not None:
+                self._take_hello(frame.hello)
+            self._deliver(frame, now)
+
+    def _deliver(self, frame: LeafFrame, now: float) -> None:
+        waiting = self._waiting
+        seen_s = 0.0
+        reported_us = 0
+        touched: list[Flight] = []
+        last: Flight | None = None
+        replies: list[Hits] | list[Documents]
+        for replies in (frame.hits, frame.documents):
+            for reply in replies:
+                entry = waiting.pop(reply.leg, None)
+                if entry is None:
+                    raise BrokenProtocol(
+                        f"the leaf answered leg {reply.leg}, which it does not owe"
+                    )
+                flight, attempt = entry
+                if type(reply) is not flight.reply_type:
+                    waiting[reply.leg] = entry
+                    raise BrokenProtocol("the leaf answered with something else than was asked")
+                attempt.queue_us = queue_us = reply.queue_us
+                attempt.service_us = service_us = reply.service_us
+                seen_s += now - attempt.sent_s
+                reported_us += queue_us + service_us
+                flight.replied(attempt, reply, now)
+                if flight is not last:
+                    touched.append(flight)
+                    last = flight
+        for refusal in frame.refusals:
+            entry = waiting.pop(refusal.leg, None)
+            if entry is None:
+                raise BrokenProtocol(f"the leaf refused leg {refusal.leg}, which it does not owe")
+            flight, attempt = entry
+            attempt.queue_us = refusal.queue_us
+            attempt.service_us = refusal.service_us
+            flight.failed(attempt, refusal.reason, refusal.detail, now)
+            touched.append(flight)
+        self.seen_s += seen_s
+        self.reported_us += reported_us
+        for flight in touched:
+            flight.settle()
+
+    # --- losing the leaf ---
+
+    def _say(self, problem: str) -> None:
+        if problem != self.problem:
+            log.warning("leaf %s at %s: %s", self.name, self.url, problem)
+        self.problem = problem
+
+    def _lose(self, reason: FailureReason) -> None:
+        """Fail all that the leaf owes; the leaf is no primary for anyone from here on."""
+        self.leaf.connected = False
+        if self.hello is not None:
+            self.hello = None
+            self.held = []
+            self._changed(self)
+        owed, self._waiting = self._waiting, {}
+        self._groups, self._open_ask, self._cancels, self._ping = [], None, [], None
+        self._wanted.clear()
+        now = asyncio.get_running_loop().time()
+        for flight, attempt in owed.values():
+            flight.failed(attempt, reason, self.problem, now)
+        for flight, _ in owed.values():
+            flight.settle()
+
+
+async def _first_to_end(*coroutines: Coroutine[Any, Any, None]) -> None:
+    """Run all until one ends, by whatever exception; the others are cancelled first."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def _held(leaf: Leaf, hello: LeafHello) -> list[Held]:
+    try:
+        held = [
+            Held(leaf, msgspec.json.decode(holding.card, type=GenerationCard), holding.shards)
+            for holding in hello.holdings
+        ]
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BrokenProtocol(f"the leaf's hello describes no generation: {error}") from None
+    for holding in held:
+        if any(not 0 <= shard < len(holding.card.documents) for shard in holding.shards):
+            raise BrokenProtocol("the leaf says it holds shards that its generation lacks")
+    return held
+
+
+def _ask(ask: Ask, first: int, shards: list[int], now: float) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "kind": ask.kind,
+        "generation": ask.generation,
+        "body": orjson.Fragment(ask.body),
+        "budget_ms": max(0.0, (ask.deadline_s - now) * 1000.0),
+        "first": first,
+        "shards": shards,
+        "priority": ask.priority,
+    }
+    if ask.ordinals is not None:
+        written["ordinals"] = [ask.ordinals[shard] for shard in shards]
+    return written
+
+
+def _frame(message: aiohttp.WSMessage) -> LeafFrame:
+    """Decode what came in; ChannelLost where it is no frame or a refusal."""
+    if message.type is not aiohttp.WSMsgType.BINARY:
+        raise ChannelLost("the connection was closed")
+    try:
+        frame = _decode(message.data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BrokenProtocol(f"the leaf sent what is no frame: {error}") from None
+    if frame.refused is not None:
+        raise ChannelLost(f"the leaf refused this root: {frame.refused}")
+    return frame

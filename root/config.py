@@ -1,0 +1,58 @@
+"""The root's settings: one frozen value, validated when made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from root.budget import BudgetTerms
+from root.hedging import Fixed, Off, Policy, Quantile
+from root.requests import TIMEOUT_MS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an operator may set. Raises ValueError, naming the setting, for a bad value."""
+
+    name: str = "root"
+    timeout_ms: float = 2000.0
+    """For a request that names none."""
+    min_coverage: float = 1.0
+    """Share of documents that must be searched, for a request that names none."""
+    hedge: str = "quantile"
+    hedge_delay_ms: float = 10.0
+    """For the policy ``fixed``."""
+    hedge_quantile: float = 0.95
+    """For the policy ``quantile``."""
+    attempts_max: int = 2
+    """Attempts a leg may cost, hedges and failovers included."""
+    budget: BudgetTerms = field(default_factory=BudgetTerms)
+    in_flight_max: int = 1000
+    """Requests in work at once; more are told 429. At 2 s each that is 500 a second."""
+    seed: int = 0
+    """Of the choice between replicas."""
+
+    def __post_init__(self) -> None:
+        """Check every range."""
+        _within("timeout_ms", self.timeout_ms, 1, TIMEOUT_MS_MAX)
+        _within("min_coverage", self.min_coverage, 0, 1)
+        _within("hedge_delay_ms", self.hedge_delay_ms, 0, TIMEOUT_MS_MAX)
+        _within("attempts_max", self.attempts_max, 1, 10)
+        _within("in_flight_max", self.in_flight_max, 1, 100_000)
+        self.policy(self.hedge)
+
+    def policy(self, name: str) -> Policy:
+        """Return the policy of that name, with this operator's parameters."""
+        match name:
+            case "off":
+                return Off()
+            case "fixed":
+                return Fixed(self.hedge_delay_ms / 1000.0)
+            case "quantile":
+                return Quantile(self.hedge_quantile)
+            case _:
+                raise ValueError(f"hedge must be off, fixed or quantile, not {name!r}")
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}, not {value:g}")

@@ -1,0 +1,48 @@
+"""One request on its way through its phases: what it pinned and what has come of it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from root.gather import Outcome
+from root.race import Attempt, MissingReason, Tally
+from root.requests import SearchRequest
+from root.topology import View
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One gather, done: what came of it and the attempts it took."""
+
+    name: str
+    outcome: Outcome
+    attempts: Sequence[Attempt]
+    started_s: float
+    tally: Tally
+
+
+@dataclass(slots=True)
+class Pursuit:
+    """One request on its way: what it pinned, and the phases done so far."""
+
+    view: View
+    arrived_s: float
+    deadline_s: float
+    request: SearchRequest
+    phases: list[Phase] = field(default_factory=list)
+    missing: dict[int, MissingReason] = field(default_factory=dict)
+    details: dict[int, str] = field(default_factory=dict)
+
+    def note(self, phase: Phase) -> None:
+        """Add a phase; a shard missing in any is missing from the answer."""
+        self.phases.append(phase)
+        for shard, reason in phase.outcome.missing.items():
+            self.missing.setdefault(shard, reason)
+        self.details.update(phase.outcome.details)
+
+    @property
+    def searched(self) -> int:
+        """Documents in the shards that have answered."""
+        documents = self.view.card.documents
+        return sum(n for shard, n in enumerate(documents) if shard not in self.missing)

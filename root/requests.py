@@ -1,0 +1,161 @@
+"""What may be asked over HTTP, validated once, here; everything behind may rely on it.
+
+A GET's parameters and a POST's JSON body become the same ``SearchRequest``. In JSON a number
+must be a number; in a query string everything is text and is read strictly. Whatever is
+unknown, of the wrong type, out of range or twice there is a BadRequest that names the field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from leaf.protocol import Priority, Query
+from root.errors import BadRequest
+
+RESULT_WINDOW_MAX: Final = 10_000
+"""Largest offset + k: every shard must return that many, so depth costs shards x depth."""
+TIMEOUT_MS_MAX: Final = 60_000
+PARAMETERS_MAX: Final = 32
+
+HedgeName = Literal["off", "fixed", "quantile"]
+
+
+class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A search. Give ``q`` (words) or ``query`` (a tree), not both.
+
+    ``timeout_ms`` bounds the whole answer; ``min_coverage`` is the share of documents that
+    must have been searched for the answer to count. None means the root's setting.
+    """
+
+    q: str | None = None
+    query: Query | None = None
+    k: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
+    offset: Annotated[int, msgspec.Meta(ge=0, le=RESULT_WINDOW_MAX)] = 0
+    timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
+    min_coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    fields: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
+    highlight: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
+    hedge: HedgeName | None = None
+    priority: Priority = "interactive"
+    trace: bool = False
+
+
+def search_from_json(body: bytes) -> SearchRequest:
+    """Return the request in a POST body."""
+    try:
+        request = msgspec.json.decode(body, type=SearchRequest)
+    except msgspec.ValidationError as error:
+        raise _named(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest("body", f"is not valid JSON: {error}") from None
+    return _checked(request)
+
+
+def search_from_query_string(query_string: bytes) -> SearchRequest:
+    """Return the request in the parameters of a GET."""
+    values = {name: _read(name, text) for name, text in parameters(query_string).items()}
+    try:
+        request = msgspec.convert(values, SearchRequest)
+    except msgspec.ValidationError as error:
+        raise _named(str(error)) from None
+    return _checked(request)
+
+
+def parameters(query_string: bytes) -> dict[str, str]:
+    """Return the parameters of a query string, each at most once, as strict UTF-8."""
+    found: dict[str, str] = {}
+    parts = query_string.split(b"&") if query_string else []
+    if len(parts) > PARAMETERS_MAX:
+        raise BadRequest("query string", f"has more than {PARAMETERS_MAX} parameters")
+    for part in parts:
+        raw_name, _, raw_value = part.partition(b"=")
+        name = _unquoted(raw_name, "query string")
+        if name in found:
+            raise BadRequest(name, "is given twice")
+        found[name] = _unquoted(raw_value, name)
+    return found
+
+
+def _unquoted(raw: bytes, field: str) -> str:
+    try:
+        return unquote_to_bytes(raw.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError:
+        raise BadRequest(field, "is not valid UTF-8") from None
+
+
+def _checked(request: SearchRequest) -> SearchRequest:
+    if (request.q is None) == (request.query is None):
+        raise BadRequest("q", "give either q (words) or query (a tree), one of the two")
+    if request.offset + request.k > RESULT_WINDOW_MAX:
+        raise BadRequest("offset", f"offset + k must not pass {RESULT_WINDOW_MAX}")
+    return request
+
+
+# --- reading text strictly ---------------------------------------------------------------
+
+
+def _integer(name: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,20}", text):
+        raise BadRequest(name, f"must be a whole number, not {text[:40]!r}")
+    return int(text)
+
+
+def _number(name: str, text: str) -> float:
+    if not re.fullmatch(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", text):
+        raise BadRequest(name, f"must be a number, not {text[:40]!r}")
+    return float(text)
+
+
+def _switch(name: str, text: str) -> bool:
+    known = {"1": True, "true": True, "0": False, "false": False}
+    if text not in known:
+        raise BadRequest(name, f"must be 1 or 0, not {text[:40]!r}")
+    return known[text]
+
+
+def _names(_: str, text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _text(_: str, text: str) -> str:
+    return text
+
+
+_READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
+    "q": _text,
+    "k": _integer,
+    "offset": _integer,
+    "timeout_ms": _number,
+    "min_coverage": _number,
+    "fields": _names,
+    "highlight": _names,
+    "hedge": _text,
+    "priority": _text,
+    "trace": _switch,
+}
+
+
+def _read(name: str, text: str) -> Any:
+    reader = _READERS.get(name)
+    if reader is None:
+        raise BadRequest(name[:80], f"is not a parameter; there are {', '.join(_READERS)}")
+    return reader(name, text)
+
+
+_PATH: Final = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`")
+
+
+def _named(message: str) -> BadRequest:
+    """Turn msgspec's message, which ends in a path, into an error that names the field."""
+    path = found["path"] if (found := _PATH.search(message)) else ""
+    detail = _PATH.sub("", message)
+    if unknown := _UNKNOWN.search(message):
+        path = f"{path}.{unknown['name']}".lstrip(".")
+        detail = "is not a field of the request"
+    return BadRequest(path or "body", detail)

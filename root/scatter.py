@@ -1,0 +1,149 @@
+"""The one driver: it performs what a gather orders and tells it what happened.
+
+Reads the loop's clock, sends and cancels through a ``LeafTransport``, feeds the events back.
+One timer per query and one future per query; nothing at all per attempt. The same driver
+runs against WebSocket channels on a real loop and against simulated leaves in virtual time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from leaf.protocol import Documents, Hits, Priority
+from root.gather import (
+    Action,
+    AlarmRang,
+    AttemptFailed,
+    AttemptReplied,
+    CallerLeft,
+    CancelAttempt,
+    Event,
+    Gather,
+    Outcome,
+    SendAttempt,
+)
+from root.race import Attempt, FailureReason
+
+
+class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """What all legs of a gather say: one per phase of a query.
+
+    ``body`` is the JSON of the protocol's SearchBody, FetchBody or LookupBody, encoded once.
+    ``ordinals`` (fetch only) names the documents wanted of each shard.
+    """
+
+    kind: str
+    generation: str
+    body: bytes
+    deadline_s: float
+    priority: Priority = "interactive"
+    ordinals: Mapping[int, Sequence[int]] | None = None
+
+    @property
+    def reply_type(self) -> type[Hits | Documents]:
+        """What an honest leaf answers with."""
+        return Documents if self.kind == "fetch" else Hits
+
+
+class LeafTransport(Protocol):
+    """Carries legs to leaves. Every leg sent is later ended by exactly one call on its flight.
+
+    Never calls the flight from within ``send`` or ``cancel``.
+    """
+
+    def send(self, attempt: Attempt, flight: Flight) -> None:
+        """Send the leg ``attempt`` of ``flight.ask`` to ``attempt.leaf``."""
+        ...
+
+    def cancel(self, attempt: Attempt) -> None:
+        """Tell the leaf that the leg is not wanted. It still ends, later, by an event."""
+        ...
+
+
+class Flight:
+    """A gather on its way. Transports call ``replied``, ``failed`` and then ``settle``."""
+
+    __slots__ = ("_done", "_loop", "_timer", "_transport", "ask", "gather", "reply_type")
+
+    def __init__(self, gather: Gather, ask: Ask, transport: LeafTransport) -> None:
+        """Nothing is sent before ``land``."""
+        self.gather = gather
+        self.ask = ask
+        self.reply_type = ask.reply_type
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Future[None] | None = self._loop.create_future()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def land(self) -> Outcome:
+        """Send everything and wait for the outcome; cancelled, it cancels what is in flight."""
+        done = self._done
+        assert done is not None  # noqa: S101 (a flight lands once)
+        self._perform(self.gather.start(self._loop.time()))
+        self.settle()
+        try:
+            await done
+        except asyncio.CancelledError:
+            self._happened(CallerLeft())
+            raise
+        finally:
+            self._done = None
+            self._disarm()
+        outcome = self.gather.outcome
+        assert outcome is not None  # noqa: S101 (settle has seen it)
+        return outcome
+
+    def replied(self, attempt: Attempt, reply: Any, now: float) -> None:
+        """Take a leaf's answer."""
+        actions = self.gather.handle(AttemptReplied(attempt, reply), now)
+        if actions:
+            self._perform(actions)
+
+    def failed(self, attempt: Attempt, reason: FailureReason, detail: str, now: float) -> None:
+        """Take a refusal, a failure or the loss of a leaf."""
+        actions = self.gather.handle(AttemptFailed(attempt, reason, detail), now)
+        if actions:
+            self._perform(actions)
+
+    def settle(self) -> None:
+        """Look whether the gather is decided or wants another alarm: once after some events."""
+        done = self._done
+        if done is None or done.done():
+            return
+        wakeup_s = self.gather.wakeup
+        if wakeup_s is None:
+            done.set_result(None)
+        elif self._timer is None or wakeup_s < self._timer.when():
+            self._disarm()
+            self._timer = self._loop.call_at(wakeup_s, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._happened(AlarmRang())
+        self.settle()
+
+    def _happened(self, event: Event) -> None:
+        self._perform(self.gather.handle(event, self._loop.time()))
+
+    def _perform(self, actions: Sequence[Action]) -> None:
+        transport = self._transport
+        for action in actions:
+            match action:
+                case SendAttempt():
+                    transport.send(action.attempt, self)
+                case CancelAttempt():
+                    transport.cancel(action.attempt)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+async def scatter(gather: Gather, ask: Ask, transport: LeafTransport) -> Outcome:
+    """Run ``gather`` to its outcome. Ends by the gather's deadline, whatever leaves do."""
+    return await Flight(gather, ask, transport).land()

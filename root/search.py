@@ -1,0 +1,216 @@
+"""Query, then fetch: how a request becomes two gathers and one answer.
+
+Phase one asks every shard for the score and ordinal of its best documents; merging names the
+finalists; phase two asks the finalists' shards for final scores, fields and highlights. Both
+hedge, both are bounded by the request's one deadline, and both speak of the generation that
+the request started with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from leaf.protocol import Documents, FetchBody, FetchedDocument, LookupBody, Query, SearchBody
+from root import answer
+from root.budget import Budget
+from root.config import Settings
+from root.discovery import Fleet
+from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
+from root.gather import Gather, Outcome
+from root.hedging import Off
+from root.latency import Latency
+from root.merge import ROUNDING, Finalists, finalists
+from root.pursuit import Phase, Pursuit
+from root.query import check_text, check_tree, cost_class, is_exact, parse
+from root.race import Ledger, Terms
+from root.requests import SearchRequest
+from root.scatter import Ask, scatter
+from root.topology import View
+
+FETCH_SHARE: Final = 0.2
+"""Share of the time that phase one leaves to phase two: a fifth of the work is fetching, and
+hits that are never fetched are worth nothing."""
+
+DEPTH_MARGIN: Final = 4
+"""A shard returns this many more than could be on the page: near-ties within one shard may
+change places when they get their exact scores."""
+
+RETRY_AFTER_S: Final = 1
+
+
+class Searches:
+    """Answers requests with a fleet. Owns what is learned across them."""
+
+    def __init__(self, fleet: Fleet, settings: Settings, now: float) -> None:
+        """``now`` is the loop's clock."""
+        self.fleet = fleet
+        self.settings = settings
+        self.budget = Budget(settings.budget, now)
+        self.ledger = Ledger()
+        self.histories: dict[str, Latency] = {}
+        self._random = Random(f"{settings.seed}:replicas")
+        self._started_s = now
+
+    async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
+        """Return the body of the answer. Raises CallerError or FleetError."""
+        pursuit = self._pursue(request, now)
+        query = self._query(request, pursuit.view)
+        self._check_names(request, pursuit.view)
+        found = await self._query_phase(pursuit, query)
+        documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        body = answer.search_body(pursuit, found, documents)
+        self._raise_unless_covered(pursuit, body)
+        return body
+
+    async def document(self, document_id: str, now: float) -> dict[str, Any]:
+        """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
+        check_text("id", document_id)
+        pursuit = self._pursue(SearchRequest(), now)
+        outcome = await self._gather(
+            pursuit,
+            "lookup",
+            "lookup",
+            msgspec.json.encode(LookupBody(document_id)),
+            pursuit.deadline_s,
+        )
+        found = finalists(outcome.replies, 0, 1, 0.0)
+        if not found.candidates:
+            self._raise_unless_covered(pursuit, {})
+            raise UnknownDocument("id", f"there is no document {document_id!r}")
+        documents = await self._fetch_phase(pursuit, None, found)
+        if not documents:
+            raise NotCovered("the shard that holds the document did not answer in time")
+        document = next(iter(documents.values()))
+        return {
+            "id": document.id,
+            "fields": document.fields,
+            "generation": pursuit.view.card.generation,
+        }
+
+    def triggers(self) -> dict[str, float]:
+        """Return, by query class, after how many seconds an attempt is late by default."""
+        policy = self.settings.policy(self.settings.hedge)
+        nothing_yet = Gather((), policy, self._terms(Latency(0.0)), 0.0)
+        return {name: policy.delay_s(h, nothing_yet) for name, h in self.histories.items()}
+
+    # --- phases ---
+
+    async def _query_phase(self, pursuit: Pursuit, query: Query) -> Finalists:
+        request = pursuit.request
+        slack = 0.0
+        if not is_exact(query):
+            slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
+        depth = request.offset + request.k + (DEPTH_MARGIN if slack else 0)
+        left_s = pursuit.deadline_s - pursuit.arrived_s
+        outcome = await self._gather(
+            pursuit,
+            "search",
+            cost_class(query),
+            msgspec.json.encode(SearchBody(query, depth)),
+            pursuit.deadline_s - FETCH_SHARE * left_s,
+        )
+        self._raise_where_nothing_answered(pursuit, outcome)
+        return finalists(outcome.replies, request.offset, request.k, slack)
+
+    async def _fetch_phase(
+        self, pursuit: Pursuit, query: Query | None, found: Finalists
+    ) -> dict[int, FetchedDocument]:
+        """Return the finalists' documents by ordinal, as far as their shards answered."""
+        request = pursuit.request
+        highlight = request.highlight
+        if highlight is None:
+            highlight = _default_text_fields(pursuit.view) if query is not None else ()
+        body = msgspec.json.encode(FetchBody(query, request.fields, highlight))
+        outcome = await self._gather(
+            pursuit, "fetch", "fetch", body, pursuit.deadline_s, found.by_shard()
+        )
+        replies: list[tuple[int, Documents]] = outcome.replies
+        return {d.ordinal: d for _, reply in replies for d in reply.documents}
+
+    async def _gather(
+        self,
+        pursuit: Pursuit,
+        kind: str,
+        history: str,
+        body: bytes,
+        deadline_s: float,
+        ordinals: Mapping[int, Sequence[int]] | None = None,
+    ) -> Outcome:
+        view, request = pursuit.view, pursuit.request
+        now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
+        terms = self._terms(self._history(history, now))
+        policy = self.settings.policy(request.hedge or self.settings.hedge)
+        if request.priority == "batch":
+            policy = Off()
+        wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
+        shards = [(shard, view.replicas[shard]) for shard in wanted]
+        gather = Gather(shards, policy, terms, deadline_s)
+        ask = Ask(kind, view.card.generation, body, deadline_s, request.priority, ordinals)
+        outcome = await scatter(gather, ask, self.fleet)
+        pursuit.note(Phase(kind, outcome, gather.attempts, now, gather.tally))
+        return outcome
+
+    def _terms(self, history: Latency) -> Terms:
+        return Terms(self._random, self.budget, self.ledger, history, self.settings.attempts_max)
+
+    def _history(self, name: str, now: float) -> Latency:
+        if name not in self.histories:
+            self.histories[name] = Latency(now)
+        return self.histories[name]
+
+    # --- checks ---
+
+    def _pursue(self, request: SearchRequest, now: float) -> Pursuit:
+        view = self.fleet.view()
+        if view is None:
+            raise NoShards("no leaf has said yet what it holds")
+        timeout_ms = request.timeout_ms or self.settings.timeout_ms
+        return Pursuit(view, now, now + timeout_ms / 1000.0, request)
+
+    def _query(self, request: SearchRequest, view: View) -> Query:
+        names = [f.name for f in view.card.fields]
+        if request.q is not None:
+            return parse(request.q, names)
+        assert request.query is not None  # noqa: S101 (the request was validated)
+        check_tree(request.query, names)
+        return request.query
+
+    def _check_names(self, request: SearchRequest, view: View) -> None:
+        text_fields = {f.name for f in view.card.fields if f.type == "text"}
+        for name in request.highlight or ():
+            if name not in text_fields:
+                known = ", ".join(sorted(text_fields))
+                raise BadRequest("highlight", f"there is no text field {name!r}; there are {known}")
+
+    def _raise_where_nothing_answered(self, pursuit: Pursuit, outcome: Outcome) -> None:
+        if outcome.replies:
+            return
+        reasons = set(outcome.missing.values())
+        detail = next(iter(outcome.details.values()), "")
+        if reasons == {"refused"}:
+            if any(a.reason == "bad_query" for a in pursuit.phases[-1].attempts):
+                raise BadRequest("q", detail)
+            raise Overloaded(f"every leaf pushed back: {detail}", RETRY_AFTER_S)
+        raise NoShards(f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip())
+
+    def _raise_unless_covered(self, pursuit: Pursuit, body: dict[str, Any]) -> None:
+        wanted = pursuit.request.min_coverage
+        if wanted is None:
+            wanted = self.settings.min_coverage
+        if pursuit.searched >= wanted * pursuit.view.documents:
+            return
+        if set(pursuit.missing.values()) == {"refused"}:
+            raise Overloaded("leaves pushed back; too little was searched", RETRY_AFTER_S)
+        detail = (
+            f"{pursuit.searched} of {pursuit.view.documents} documents were searched; "
+            f"min_coverage asks for {wanted:g}"
+        )
+        raise NotCovered(detail, body)
+
+
+def _default_text_fields(view: View) -> tuple[str, ...]:
+    return tuple(f.name for f in view.card.fields if f.type == "text" and f.default)

@@ -1,0 +1,177 @@
+"""What a root counts, and how it is exported.
+
+What concerns every leg is counted in plain integers where it happens (``root.race.Ledger``,
+``root.channel``) and read by one collector when Prometheus asks: a metric object with a lock
+would cost more than the race it counts. What concerns a request uses the library's own
+histogram: its clock starts when the request arrives, not when work on it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from root.discovery import Fleet
+from root.hedging import NEVER_S
+from root.search import Searches
+
+BUCKETS_S: Final = (
+    0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05,
+    0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 60.0,
+)  # fmt: skip
+"""Fine where a search on one machine ends, coarse up to the longest timeout."""
+
+BEAT_S: Final = 0.1
+LAG_BUCKETS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Telemetry:
+    """The metrics of one root process."""
+
+    def __init__(self, fleet: Fleet, searches: Searches) -> None:
+        """Register everything in a registry of its own."""
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "hedgerow_root_requests",
+            "Requests by route and HTTP status.",
+            ["route", "status"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "hedgerow_root_request_seconds",
+            "From the arrival of a request to its answer.",
+            ["route"],
+            buckets=BUCKETS_S,
+            registry=self.registry,
+        )
+        self.in_flight = Gauge(
+            "hedgerow_root_requests_in_flight", "Requests in work.", registry=self.registry
+        )
+        self.partial = Counter(
+            "hedgerow_root_partial_answers",
+            "Answers in which a shard was missing.",
+            registry=self.registry,
+        )
+        self.lag = Histogram(
+            "hedgerow_root_loop_lag_seconds",
+            "How late the event loop came to a timer of its own.",
+            buckets=LAG_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.registry.register(_Collector(fleet, searches))
+
+    async def watch_lag(self) -> None:
+        """Measure the lateness of the event loop until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due_s = loop.time() + BEAT_S
+            await asyncio.sleep(BEAT_S)
+            self.lag.observe(max(0.0, loop.time() - due_s))
+
+
+class _Collector:
+    """Reads the plain counters of races, budget and channels."""
+
+    def __init__(self, fleet: Fleet, searches: Searches) -> None:
+        self._fleet = fleet
+        self._searches = searches
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric family."""
+        yield from self._attempts()
+        yield from self._hedging()
+        yield from self._leaves()
+
+    def _attempts(self) -> Iterator[Metric]:
+        ledger = self._searches.ledger
+        sent = CounterMetricFamily(
+            "hedgerow_attempts_sent", "Attempts sent, by kind.", labels=["kind"]
+        )
+        for kind, count in ledger.sent.items():
+            sent.add_metric([kind], count)
+        ended = CounterMetricFamily(
+            "hedgerow_attempts_ended",
+            "Attempts ended, by fate; sent = won + lost + cancelled + failed + in flight.",
+            labels=["fate"],
+        )
+        for fate, count in ledger.ended.items():
+            ended.add_metric([fate], count)
+        failures = CounterMetricFamily(
+            "hedgerow_attempt_failures", "Failed attempts by reason.", labels=["reason"]
+        )
+        for reason, count in ledger.failures.items():
+            failures.add_metric([reason], count)
+        yield from (sent, ended, failures)
+        yield GaugeMetricFamily(
+            "hedgerow_attempts_in_flight",
+            "Attempts whose leaf still owes an end, cancelled ones included.",
+            value=ledger.in_flight,
+        )
+
+    def _hedging(self) -> Iterator[Metric]:
+        searches, ledger = self._searches, self._searches.ledger
+        now = asyncio.get_running_loop().time()
+        yield CounterMetricFamily(
+            "hedgerow_hedge_wins", "Hedges that answered first.", value=ledger.hedge_wins
+        )
+        yield CounterMetricFamily(
+            "hedgerow_hedges_denied",
+            "Legs denied a hedge or failover by an empty budget.",
+            value=ledger.denied,
+        )
+        yield CounterMetricFamily(
+            "hedgerow_hedges_without_candidate",
+            "Hedges or failovers for which no other replica was connected.",
+            value=ledger.no_candidate,
+        )
+        yield CounterMetricFamily(
+            "hedgerow_wasted_service_seconds",
+            "Work that leaves did for attempts that were not needed any more.",
+            value=ledger.wasted_service_us / 1e6,
+        )
+        yield GaugeMetricFamily(
+            "hedgerow_budget_tokens",
+            "Extra attempts that the budget would allow now.",
+            value=searches.budget.level(now),
+        )
+        trigger = GaugeMetricFamily(
+            "hedgerow_hedge_trigger_seconds",
+            "After how long an attempt of a query class counts as late by the default policy.",
+            labels=["query_class"],
+        )
+        for name, delay_s in searches.triggers().items():
+            if delay_s < NEVER_S:
+                trigger.add_metric([name], delay_s)
+        yield trigger
+
+    def _leaves(self) -> Iterator[Metric]:
+        connected = GaugeMetricFamily(
+            "hedgerow_leaf_connected", "1 if the channel to the leaf is up.", labels=["leaf"]
+        )
+        outstanding = GaugeMetricFamily(
+            "hedgerow_leaf_outstanding", "Legs that the leaf has not ended.", labels=["leaf"]
+        )
+        latency = GaugeMetricFamily(
+            "hedgerow_leaf_latency_seconds", "Smoothed time of a leg.", labels=["leaf"]
+        )
+        ratio = GaugeMetricFamily(
+            "hedgerow_leaf_seen_to_reported_ratio",
+            "Time of legs as the root saw it over queue and service time as the leaf reports it.",
+            labels=["leaf"],
+        )
+        frames = CounterMetricFamily(
+            "hedgerow_channel_frames", "Frames by leaf and direction.", labels=["leaf", "direction"]
+        )
+        for url, channel in self._fleet.channels.items():
+            connected.add_metric([url], float(channel.leaf.connected))
+            outstanding.add_metric([url], channel.owed)
+            latency.add_metric([url], channel.leaf.latency_s)
+            if channel.reported_us:
+                ratio.add_metric([url], channel.seen_s * 1e6 / channel.reported_us)
+            frames.add_metric([url, "sent"], channel.frames_sent)
+            frames.add_metric([url, "received"], channel.frames_received)
+        yield from (connected, outstanding, latency, ratio, frames)
