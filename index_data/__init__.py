@@ -1,0 +1,1 @@
+"""Built data: where documents come from, how they are dealt to shards, and what is written."""

@@ -1,0 +1,65 @@
+"""The reference: one tantivy index over all documents, in one process, with its own scores.
+
+What a distributed search ought to answer is what this answers. It is built from the sources
+that the shards of a generation store, in the order of ids, as one segment, so that equal
+scores come in the order of ids here too.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from index_data.manifest import Manifest, read_manifest, shard_folder
+from index_data.query import Planner, assemble, weighed_natively
+from index_data.schema import in_memory, tantivy_schema, text_analyser
+from index_data.segment import TooLarge, add_rows, rows_of
+
+Ranked = list[tuple[str, float]]
+"""Ids with their scores, best first."""
+
+
+class Oracle:
+    """A generation as one index, held in memory."""
+
+    def __init__(self, manifest: Manifest, generation: Path) -> None:
+        """Read every document of the generation. Raises TooLarge."""
+        self._fields = manifest.fields
+        self._schema = tantivy_schema(manifest.fields)
+        self._ids: list[str] = []
+        self._analyse = text_analyser().analyze
+        index = in_memory(self._schema)
+        shards = (rows_of(generation / shard_folder(i)) for i in range(len(manifest.shards)))
+        add_rows(index, manifest.fields, map(self._remember_id, heapq.merge(*shards)))
+        self._searcher = index.searcher()
+        if self._searcher.num_segments != 1:
+            raise TooLarge(f"{generation.name} does not fit one index in memory.")
+
+    @classmethod
+    def open(cls, generation: Path) -> Oracle:
+        """Build the reference of a generation's folder. Raises BadManifest, TooLarge."""
+        return cls(read_manifest(generation), generation)
+
+    def _remember_id(self, row: tuple[int, str, bytes]) -> tuple[int, str, bytes]:
+        self._ids.append(row[1])
+        return row
+
+    def search(self, tree: Mapping[str, Any], k: int) -> tuple[int, Ranked]:
+        """Return how many documents match a query in its JSON form, and the best ``k``.
+
+        Raises BadQuery.
+        """
+        plan = Planner(self._fields, self._analyse).plan(tree)
+        query = assemble(plan, lambda clause: weighed_natively(clause, self._schema))
+        if query is None:
+            return 0, []
+        result = self._searcher.search(query, limit=max(1, min(k, len(self._ids))))
+        total: int = result.count  # type: ignore[attr-defined]  # missing in tantivy's stubs
+        return total, [(self._ids[address.doc], score) for score, address in result.hits[:k]]
+
+
+def words(text: str) -> dict[str, Any]:
+    """Return the query of plain words, any of them, in its JSON form."""
+    return {"type": "bool", "should": [{"type": "word", "text": word} for word in text.split()]}

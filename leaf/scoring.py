@@ -1,0 +1,87 @@
+"""The exact score of a document: what one big index over the whole generation would give.
+
+A shard's own scores use the shard's average lengths. For the few finalists the parts of BM25
+that belong to the document (how often a term occurs, how long the field is) are taken from
+tantivy's explanation, and those of the collection from the whole's statistics.
+
+An explanation leaves out what does not match and does not say which clause a phrase was. So
+what is explained is a *probe*: the query with every leaf boosted by its number plus one. The
+boost is part of the explanation and says which leaf a node is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import tantivy
+
+from index_data.query import Clause, Everything, Plan, assemble, matching
+from index_data.statistics import bm25
+
+_BOOST: Final = "Boost x"
+_FREQUENCY: Final = "freq, "
+_LENGTH: Final = "dl, "
+"""How tantivy begins the description of a boost, a term's count and a field's length."""
+
+
+class Weighed(msgspec.Struct, frozen=True):
+    """A leaf of the plan with what the collection adds to it.
+
+    ``factor`` is weight times idf; a leaf that matches everything has an average length of 0
+    and scores its factor.
+    """
+
+    factor: float
+    average_length: float
+
+
+class _Node(msgspec.Struct):
+    value: float
+    description: str
+    details: list[_Node] = []
+
+
+_NODE: Final = msgspec.json.Decoder(_Node)
+
+
+def probe_of(plan: Plan, schema: tantivy.Schema) -> tantivy.Query | None:
+    """Return the query whose explanations ``exact_score`` reads."""
+
+    def tagged(leaf: Clause | Everything) -> tantivy.Query:
+        return tantivy.Query.boost_query(matching(leaf, schema), float(leaf.number + 1))
+
+    return assemble(plan, tagged)
+
+
+def exact_score(
+    probe: tantivy.Query, searcher: tantivy.Searcher, document: int, leaves: dict[int, Weighed]
+) -> float:
+    """Return the score of a document of a shard, 0 when it does not match."""
+    try:
+        explanation = probe.explain(searcher, tantivy.DocAddress(0, document))
+    except ValueError:  # how tantivy says that the document does not match
+        return 0.0
+    return _score(_NODE.decode(explanation.to_json()), leaves)
+
+
+def _score(node: _Node, leaves: dict[int, Weighed]) -> float:
+    if not node.description.startswith(_BOOST):
+        return sum(_score(detail, leaves) for detail in node.details)
+    number = int(node.description[len(_BOOST) :].split(maxsplit=1)[0]) - 1
+    leaf = leaves[number]
+    if leaf.average_length == 0.0:
+        return leaf.factor
+    frequency, length = _value(node, _FREQUENCY), _value(node, _LENGTH)
+    return leaf.factor * bm25(frequency, length, leaf.average_length)
+
+
+def _value(node: _Node, beginning: str) -> float:
+    """Return the value of the one node below whose description begins like this."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node.description.startswith(beginning):
+            return node.value
+        waiting += node.details
+    raise LookupError(f"tantivy's explanation has no {beginning!r}")

@@ -1,0 +1,199 @@
+"""The shards of a generation as a leaf searches them: the only place of the leaf with tantivy.
+
+``search`` ranks with the whole's term weights and the shard's average lengths; its scores are
+within ``length_deviation`` of the final ones. ``fetch`` gives the final ones (``leaf.scoring``).
+Everything may be called from several threads at once; tantivy searches without the GIL.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import tantivy
+
+from index_data.manifest import (
+    STATISTICS_FILE,
+    BadManifest,
+    GenerationCard,
+    IndexDataError,
+    Manifest,
+    ShardEntry,
+    read_manifest,
+    shard_folder,
+    verify,
+    verify_shard,
+)
+from index_data.query import Clause
+from index_data.schema import ANALYSER, ID_FIELD, tantivy_schema, text_analyser
+from index_data.segment import open_segment, ordinals_of, stored
+from index_data.statistics import Statistics, idf
+from leaf.compile import Prepared, prepare
+from leaf.errors import BadQuery
+from leaf.protocol import FetchedDocument, Query
+from leaf.scoring import exact_score
+from leaf.snippets import SCAN_CHARS_MAX, Token, snippet
+
+__all__ = ["BadQuery", "Generation", "Prepared", "Shard"]
+
+PREPARED_KEPT: Final = 256
+"""Queries whose preparation is remembered: both phases of a query, and its hedges, share it."""
+
+
+class Shard:
+    """One shard, open for searching."""
+
+    def __init__(self, folder: Path, schema: tantivy.Schema) -> None:
+        """Open a shard's folder. Raises what ``open_segment`` raises."""
+        self._searcher = open_segment(folder)
+        self._ordinals = ordinals_of(self._searcher)
+        self._schema = schema
+        self._analyser = text_analyser()
+
+    @property
+    def documents(self) -> int:
+        """How many documents it has."""
+        return len(self._ordinals)
+
+    # -- phase one ------------------------------------------------------------------------
+
+    def search(self, prepared: Prepared, k: int) -> tuple[int, list[float], list[int]]:
+        """Return how many documents match, and scores and ordinals of the best ``k``.
+
+        Best first; equal scores in the order of ordinals.
+        """
+        query = prepared.for_shard(self._weigh)
+        if query is None:
+            return 0, [], []
+        found = self._searcher.search(query, max(1, min(k, len(self._ordinals))))
+        total: int = found.count  # type: ignore[attr-defined]  # missing in tantivy's stubs
+        hits = found.hits[:k]
+        ordinals = self._ordinals
+        return total, [score for score, _ in hits], [ordinals[place.doc] for _, place in hits]
+
+    def _weigh(self, clause: Clause, match: tantivy.Query, factor: float) -> tantivy.Query | None:
+        """Return the clause boosted so that its idf here becomes its idf in the whole."""
+        local_idf = 0.0
+        for token in clause.tokens:
+            frequency = self._searcher.doc_freq(clause.field, token)
+            if not frequency:
+                return None
+            local_idf += idf(len(self._ordinals), frequency)
+        return tantivy.Query.boost_query(match, factor / local_idf)
+
+    # -- phase two ------------------------------------------------------------------------
+
+    def fetch(
+        self,
+        prepared: Prepared | None,
+        ordinals: Sequence[int],
+        fields: Sequence[str] | None,
+        highlight: Sequence[str],
+    ) -> list[FetchedDocument]:
+        """Return documents with their final scores, in the order asked for.
+
+        ``fields`` None means all. A field that a document lacks is left out, and so is a
+        highlight without a match. Raises LookupError for an ordinal that is not here.
+        """
+        return [self._fetch(prepared, ordinal, fields, highlight) for ordinal in ordinals]
+
+    def _fetch(
+        self,
+        prepared: Prepared | None,
+        ordinal: int,
+        fields: Sequence[str] | None,
+        highlight: Sequence[str],
+    ) -> FetchedDocument:
+        document = self._document_of(ordinal)
+        identity, raw = stored(self._searcher, document)
+        source: dict[str, Any] = orjson.loads(raw)
+        score, highlights = 0.0, {}
+        if prepared is not None:
+            highlights = self._highlights(prepared, source, highlight)
+            if prepared.probe is not None:
+                score = exact_score(prepared.probe, self._searcher, document, prepared.weighed)
+        chosen = (
+            source if fields is None else {name: source[name] for name in fields if name in source}
+        )
+        return FetchedDocument(ordinal, score, identity, chosen, highlights)
+
+    def _document_of(self, ordinal: int) -> int:
+        document = bisect_left(self._ordinals, ordinal)
+        if document == len(self._ordinals) or self._ordinals[document] != ordinal:
+            raise LookupError(f"ordinal {ordinal} is not in this shard")
+        return document
+
+    def _highlights(
+        self, prepared: Prepared, source: Mapping[str, Any], highlight: Sequence[str]
+    ) -> dict[str, str]:
+        highlights = {}
+        for field in highlight:
+            words, text = prepared.words.get(field), source.get(field)
+            if words and isinstance(text, str):
+                piece = snippet(text, self._tokens(text[:SCAN_CHARS_MAX]), words)
+                if piece is not None:
+                    highlights[field] = piece
+        return highlights
+
+    def _tokens(self, text: str) -> list[Token]:
+        tokens = self._analyser.pre_tokenize(text).tokens
+        return [Token(t.text, t.char_offset_from, t.char_offset_to) for t in tokens]
+
+    def lookup(self, document_id: str) -> list[int]:
+        """Return the ordinal of the document with this id, or nothing."""
+        query = tantivy.Query.term_query(self._schema, ID_FIELD, document_id, "basic")
+        return [self._ordinals[place.doc] for _, place in self._searcher.search(query, 1).hits]
+
+
+class Generation:
+    """A generation as one leaf holds it: some of its shards, and the whole's statistics."""
+
+    def __init__(self, manifest: Manifest, statistics: Statistics) -> None:
+        self.card: GenerationCard = manifest.card()
+        self.shards: dict[int, Shard] = {}
+        self.refused: dict[int, str] = {}
+        self._fields = manifest.fields
+        self._statistics = statistics
+        self._schema = tantivy_schema(manifest.fields)
+        self._analyse = text_analyser().analyze
+        self._prepare = lru_cache(PREPARED_KEPT)(self._prepare_anew)
+
+    @classmethod
+    def open(cls, folder: Path, shards: Collection[int]) -> Generation:
+        """Open shards of the generation in a folder, verifying every file.
+
+        A shard that is damaged is refused and the rest served. Raises BadManifest, or
+        Damaged when the statistics are, without which no shard can be served.
+        """
+        manifest = read_manifest(folder)
+        if manifest.analyser != ANALYSER:
+            raise BadManifest(
+                f"{folder.name} was analysed by {manifest.analyser}, not by {ANALYSER}: "
+                "build the index again."
+            )
+        verify(folder / STATISTICS_FILE, manifest.statistics_sha256)
+        generation = cls(manifest, Statistics(folder / STATISTICS_FILE))
+        for shard in sorted(shards):
+            generation._open_shard(folder, shard, manifest.shards)
+        return generation
+
+    def _open_shard(self, folder: Path, shard: int, entries: Sequence[ShardEntry]) -> None:
+        if not 0 <= shard < len(entries):
+            self.refused[shard] = f"there is no shard {shard}"
+            return
+        try:
+            verify_shard(folder, shard, entries[shard])
+            self.shards[shard] = Shard(folder / shard_folder(shard), self._schema)
+        except (IndexDataError, OSError, ValueError) as error:  # tantivy raises the last two
+            self.refused[shard] = str(error)
+
+    def prepare(self, query: Query) -> Prepared:
+        """Analyse a query and weigh it, for every shard. Raises BadQuery."""
+        return self._prepare(query)
+
+    def _prepare_anew(self, query: Query) -> Prepared:
+        return prepare(query, self._fields, self._analyse, self._statistics, self._schema)
