@@ -42,9 +42,15 @@ class FleetError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What to start: ``leaf_options`` and ``root_options`` are added to the command lines."""
+    """What to start: ``leaf_options`` and ``root_options`` are added to the command lines.
 
-    index: Path
+    Without an ``index`` the leaves serve ``canned`` shards, which answer without searching.
+    ``root`` is False where the benchmark is itself the root.
+    """
+
+    index: Path | None = None
+    canned: int = 0
+    root: bool = True
     leaves: int = 4
     replicas: int = 2
     leaf_options: tuple[str, ...] = ()
@@ -53,6 +59,13 @@ class Shape:
     def __post_init__(self) -> None:
         if not 1 <= self.replicas <= self.leaves:
             raise ValueError(f"replicas must be 1 to {self.leaves}: {self.replicas}")
+        if (self.index is None) == (self.canned < 1):
+            raise ValueError("give either an index or a number of canned shards")
+
+    @property
+    def source_options(self) -> tuple[str, str]:
+        """What leaves serve, as options of their command."""
+        return ("--index", str(self.index)) if self.index else ("--canned", str(self.canned))
 
 
 class Fleet:
@@ -88,6 +101,10 @@ class Fleet:
         """Start every leaf and the root, and wait until every shard is served."""
         for ordinal in range(self._shape.leaves):
             self.start(ordinal)
+        if not self._shape.root:
+            for ordinal in range(self._shape.leaves):
+                self.wait_leaf(ordinal)
+            return
         leaves = [option for url in self.leaf_urls for option in ("--leaf", url)]
         command = ["root", "--port", str(self._root_port), *leaves, *self._shape.root_options]
         self._root = self._spawn("root", command)
@@ -96,7 +113,7 @@ class Fleet:
     def start(self, ordinal: int) -> None:
         """Start a leaf (again)."""
         shape, port = self._shape, self._leaf_ports[ordinal]
-        command = ["leaf", "--index", str(shape.index), "--ordinal", str(ordinal)]
+        command = ["leaf", *shape.source_options, "--ordinal", str(ordinal)]
         command += ["--of", str(shape.leaves), "--replicas", str(shape.replicas)]
         command += ["--port", str(port), *shape.leaf_options]
         self._leaves[ordinal] = self._spawn(f"leaf{ordinal}", command)
@@ -137,6 +154,10 @@ class Fleet:
         """The end of what ``root`` or ``leaf0`` ... has printed."""
         return _tail(self._logs / name)
 
+    def _said(self) -> str:
+        names = sorted(path.name for path in self._logs.iterdir())
+        return "\n".join(f"--- {name}\n{self.log(name)}" for name in names)
+
     def _spawn(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with (self._logs / name).open("ab") as log:
             return _spawn([sys.executable, "-m", *command], log)
@@ -146,7 +167,7 @@ class Fleet:
         while not answers(url):
             if process.poll() is not None or time.monotonic() > deadline_s:
                 state = "has ended" if process.poll() is not None else "is not ready"
-                raise FleetError(f"{name} {state}; it said:\n{self.log(name)}")
+                raise FleetError(f"{name} {state}; what was said:\n{self._said()}")
             time.sleep(POLL_S)
 
 

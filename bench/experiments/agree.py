@@ -57,8 +57,8 @@ async def run(fleet: Fleet, queries: Sequence[str], reference: Reference) -> Res
             else:
                 error_max = max(error_max, score_error(found, wanted))
         topology = await client.get_json("/topology")
-    documents = topology["documents"]
-    return Result(len(queries), documents, len(topology["shards"]), differences, error_max)
+    documents, shards = topology["documents"], len(topology["shards"])
+    return Result(len(queries), documents, shards, differences, error_max)
 
 
 def difference(found: Answer, wanted: Answer) -> str:

@@ -23,7 +23,7 @@ def test_nothing_answers_where_nothing_listens() -> None:
 def test_an_impossible_shape_is_refused(leaves: int, replicas: int, tmp_path: Path) -> None:
     """There are at least one replica and at most as many as leaves."""
     with pytest.raises(ValueError, match="replicas"):
-        Shape(tmp_path, leaves, replicas)
+        Shape(tmp_path, leaves=leaves, replicas=replicas)
 
 
 @pytest.mark.live

@@ -43,7 +43,7 @@ def test_every_shard_has_two_replicas(fleet: Fleet) -> None:
     """The root finds sixteen shards, each on two of the four leaves."""
     found = topology(fleet)
     assert len(found["leaves"]) == 4
-    assert [len(shard["replicas"]) for shard in found["shards"]] == [2] * 16
+    assert [len(shard["leaves"]) for shard in found["shards"]] == [2] * 16
 
 
 def test_a_query_finds_what_matches(fleet: Fleet, index: Path) -> None:
