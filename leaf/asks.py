@@ -132,7 +132,9 @@ class SearchPlan(NamedTuple):
     def answer(self, shard: HeldShard, leg: int) -> Reply:  # noqa: ARG002 - every leg is alike
         """Return total, scores, ordinals."""
         total, scores, ordinals = shard.search(self.prepared, self.k)
-        _check_finite(scores)
+        # Anything infinite or NaN survives a sum, and a sum is one call for all of them.
+        if not isfinite(sum(scores)):
+            check_finite(scores)
         return total, scores, ordinals
 
 
@@ -147,7 +149,7 @@ class FetchPlan(NamedTuple):
         """Return the documents, each in the order of FetchedDocument."""
         body = self.body
         found = shard.fetch(self.prepared, self.ordinals[leg], body.fields, body.highlight)
-        _check_finite([document.score for document in found])
+        check_finite([document.score for document in found])
         return ([msgspec.structs.astuple(document) for document in found],)
 
 
@@ -162,9 +164,9 @@ class LookupPlan(NamedTuple):
         return len(ordinals), [0.0] * len(ordinals), ordinals
 
 
-def _check_finite(scores: Sequence[float]) -> None:
-    # Anything infinite or NaN survives a sum, and a sum is one call for all of them.
-    if not isfinite(sum(scores)) and not all(map(isfinite, scores)):
+def check_finite(scores: Sequence[float]) -> None:
+    """Refuse scores that JSON could not carry. Raises NotFinite."""
+    if not all(map(isfinite, scores)):
         message = f"a score is not finite: {scores[:20]}"
         raise NotFinite(message)
 
@@ -277,7 +279,7 @@ class Performer:
         plan = self._plan(task)
         if isinstance(plan, NoPlan):
             return refuse(task, legs, now, *plan)
-        held = task.generation.shards
+        held, answer_leg = task.generation.shards, plan.answer
         for leg in legs:
             queue_us = int((now - arrived_s) * 1e6)
             if revoked and leg in revoked:
@@ -291,7 +293,7 @@ class Performer:
                 refusals.append((first + leg, queue_us, 0, "unknown_shard", str(shards[leg])))
                 continue
             try:
-                answer = plan.answer(shard, leg)
+                answer = answer_leg(shard, leg)
                 failure = None
             except BaseException as error:  # noqa: BLE001 - as below, whatever a shard raises
                 failure = self._failure(task, leg, error)

@@ -1,7 +1,7 @@
 """The threads that search, and the queue they share with the event loop.
 
 One hop a frame: the loop offers an ask's legs under one lock and wakes as many idle
-workers as there are legs; a worker takes a few legs under the same lock, does them without
+workers as can find something to do; a worker takes a few legs under the same lock, does them without
 it, and goes on until the queue is empty. Nobody waits for a single leg.
 """
 
@@ -74,7 +74,7 @@ class Workers:
         legs, now = task.legs, self._clock()
         with self._lock:
             admitted, retry_s, expired = self._queue.offer(task, now)
-            wake = min(self._idle, admitted)
+            wake = min(self._idle, self._queue.bites())
             self._idle -= wake
         for _ in range(wake):
             self._bell.put(True)

@@ -176,15 +176,33 @@ def test_bites_are_small_where_work_is_dear() -> None:
     waiting.offer(asked, now=0.0)
     for _ in range(200):
         waiting.take(1, now=0.0)
-        waiting.finished(asked, 1, took_s=2e-6)
+        waiting.finished(asked, 1, took_s=1e-6)
     assert waiting.bite_legs() == BITE_LEGS_MAX
     for _ in range(200):
         waiting.take(1, now=0.0)
         waiting.finished(asked, 1, took_s=0.01)
     assert waiting.bite_legs() == 1
+    assert waiting.bites() == 100
+
+
+def test_a_few_dear_legs_are_shared_out() -> None:
+    """No worker takes two legs while another one has none."""
     few = queue(workers=4)
     few.offer(group(0, 5), now=0.0)
     assert few.bite_legs() == 2
+    assert few.bites() == 3
+
+
+def test_a_little_work_is_not_shared_out() -> None:
+    """Legs that are done before another worker could be woken are one worker's."""
+    cheap = queue(workers=4)
+    warm = group(0, 100)
+    cheap.offer(warm, now=0.0)
+    for _ in range(100):
+        cheap.take(1, now=0.0)
+        cheap.finished(warm, 1, took_s=2e-6)
+    cheap.offer(group(100, 10), now=0.0)
+    assert cheap.bites() == 1
 
 
 def test_emptied_groups_do_not_pile_up() -> None:

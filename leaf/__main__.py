@@ -1,0 +1,231 @@
+"""``python -m leaf``: serve some shards of an index. Everything is wired here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+import uvicorn
+from starlette.applications import Starlette
+
+from leaf.admission import AdmissionQueue
+from leaf.app import create_app
+from leaf.canned import NOTICE, CannedSupply
+from leaf.config import Config, Place
+from leaf.errors import BadSetting
+from leaf.holdings import HeldGeneration, Supply
+from leaf.protocol import FRAME_BYTES_MAX
+from leaf.service import Leaf, Watch
+from leaf.workers import Workers
+
+log = logging.getLogger("leaf")
+
+EXIT_BAD_INPUT: Final = 2
+
+SWITCH_INTERVAL_S: Final = 0.0005
+"""How long a thread in Python may keep the others waiting. The default of 5 ms would be the
+least time in which the event loop hears a cancel while a worker computes; shorter than this,
+switching costs more than the legs."""
+
+CLOSING_S: Final = 1
+"""How long open connections are waited for at the end."""
+
+LAST_LEG_S: Final = 0.3
+"""How long workers get for what they have in hand at the end; it is one leg each."""
+
+BACKLOG: Final = 1024
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--index", type=click.Path(path_type=Path), help="Folder of the built index.")
+@click.option("--canned", type=int, help="Serve this many shards of constant answers instead.")
+@click.option("--ordinal", type=int, required=True, help="Which leaf this is, from 0.")
+@click.option("--of", "leaves", type=int, required=True, help="How many leaves there are.")
+@click.option("--replicas", type=int, default=1, help="On how many leaves each shard is.")
+@click.option("--port", type=int, required=True, help="Port to listen on.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option(
+    "--workers",
+    type=int,
+    default=os.cpu_count() or 1,
+    envvar="HEDGEROW_LEAF_WORKERS",
+    help="Threads that search.",
+)
+@click.option(
+    "--queue-legs",
+    type=int,
+    default=Config.__dataclass_fields__["queue_legs"].default,
+    envvar="HEDGEROW_LEAF_QUEUE_LEGS",
+    help="Legs that may wait; more are refused as busy.",
+)
+@click.option(
+    "--domain",
+    default="",
+    envvar="HEDGEROW_LEAF_DOMAIN",
+    help="What fails together with this leaf; its own name unless given.",
+)
+@click.option("--name", default="", help="Name of this leaf; leaf<ordinal> unless given.")
+def main(  # noqa: D103 - click shows a docstring to users
+    *,
+    index: Path | None,
+    canned: int | None,
+    ordinal: int,
+    leaves: int,
+    replicas: int,
+    port: int,
+    host: str,
+    workers: int,
+    queue_legs: int,
+    domain: str,
+    name: str,
+) -> None:
+    try:
+        config = Config(
+            place=Place(ordinal=ordinal, leaves=leaves, replicas=replicas),
+            index=index,
+            canned=canned,
+            port=port,
+            host=host,
+            workers=workers,
+            queue_legs=queue_legs,
+            domain=domain,
+            name=name,
+        )
+        listener = bind(config.host, config.port)
+        supply = supply_of(config)
+        serve(config, listener, supply)
+    except BadSetting as error:
+        click.echo(f"leaf: {error}", err=True)
+        sys.exit(EXIT_BAD_INPUT)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the port: before anything is loaded. Raises BadSetting."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        # A second leaf on the port could bind beside this one until somebody listens.
+        listener.listen(BACKLOG)
+    except OSError as error:
+        raise BadSetting(f"cannot listen on {host} port {port}: {error.strerror}") from error
+    return listener
+
+
+def supply_of(config: Config) -> Supply:
+    """Return where generations come from, checked as far as is quick. Raises BadSetting."""
+    if config.canned is not None:
+        return CannedSupply(config.canned, config.place)
+    # Imported here: a leaf of canned answers, and one with a bad setting, need no search
+    # library.
+    from leaf.supply import IndexSupply  # noqa: PLC0415
+
+    assert config.index is not None  # noqa: S101 - Config has seen to it
+    supply = IndexSupply(config.index, config.place)
+    supply.check()
+    return supply
+
+
+def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
+    """Run the leaf until it is told to end. Raises BadSetting."""
+    logging.basicConfig(
+        level=logging.INFO, format=f"{config.name} %(levelname)s %(message)s", stream=sys.stderr
+    )
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    clock = time.monotonic
+    workers = Workers(
+        AdmissionQueue(workers=config.workers, legs_max=config.queue_legs), clock=clock
+    )
+    leaf = Leaf(
+        name=config.name,
+        domain=config.domain,
+        workers=workers,
+        clock=clock,
+        notice=NOTICE if config.canned is not None else "",
+    )
+    if leaf.notice:
+        log.warning(leaf.notice)
+    process = Process(leaf, supply)
+    process.run(listener)
+    # The port is free from here on; a worker in the middle of a search, which cannot be
+    # interrupted, does not hold up the end of the process.
+    if not workers.stop(LAST_LEG_S):
+        log.warning("ending with work in hand")
+        sys.stderr.flush()
+        os._exit(0)
+
+
+class Process:
+    """The server of one leaf, with the end that signals ask for."""
+
+    def __init__(self, leaf: Leaf, supply: Supply) -> None:
+        self._leaf = leaf
+        self._supply = supply
+        self._failure: BadSetting | None = None
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(leaf, self._lifespan),
+                loop="uvloop",
+                # Sans-IO: no task and no queue of its own between socket and application.
+                ws="websockets-sansio",
+                ws_max_size=FRAME_BYTES_MAX,
+                # Frames are small or numbers; compressing costs more than all the rest.
+                ws_per_message_deflate=False,
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=CLOSING_S,
+            )
+        )
+
+    def run(self, listener: socket.socket) -> None:
+        """Serve until a signal, or until the index turns out to be unusable: BadSetting."""
+        # The server puts handlers of its own in place while it runs, and afterwards raises
+        # again what it caught: by then the end has been clean, and is no death by a signal.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._end())
+        self._server.run(sockets=[listener])
+        if self._failure is not None:
+            raise self._failure
+
+    def _end(self) -> None:
+        self._server.should_exit = True
+
+    def _fail(self, error: BadSetting) -> None:
+        self._failure = error
+        self._end()
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+
+        def hold(generation: HeldGeneration) -> None:
+            loop.call_soon_threadsafe(self._leaf.hold, generation)
+
+        watch = Watch(self._supply, hold, self._fail)
+        self._leaf.workers.start()
+        watch.start()
+        beat = asyncio.create_task(self._leaf.beat())
+        try:
+            yield
+        finally:
+            beat.cancel()
+            watch.stop()
+
+
+if __name__ == "__main__":
+    main()

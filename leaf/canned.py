@@ -1,0 +1,95 @@
+"""Shards that answer without searching: ten constant hits each.
+
+For measuring what everything around a search costs. Only the search is left out: a canned
+leg passes through the same queue, worker, channel and counters as a real one. A leaf that
+serves canned answers says so in its ``hello`` and its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from index_data.manifest import Field, GenerationCard
+from leaf.config import Place
+from leaf.protocol import FetchedDocument, Query
+
+HITS: Final = 10
+"""Hits of each shard: a page."""
+
+GENERATION: Final = "canned"
+
+NOTICE: Final = "CANNED ANSWERS: ten constant hits a shard, nothing is searched"
+
+_SCORES: Final = [float(HITS - rank) for rank in range(HITS)]
+
+
+class CannedShard:
+    """Ten documents; hit ``rank`` of shard s among S has ordinal ``rank * S + s``.
+
+    So no two shards share a document, and their hits interleave when they are merged.
+    """
+
+    documents = HITS
+
+    def __init__(self, shard: int, shards: int) -> None:
+        self._ordinals = [rank * shards + shard for rank in range(HITS)]
+
+    def search(self, prepared: Any, k: int, /) -> tuple[int, list[float], list[int]]:  # noqa: ARG002
+        """Return the same hits, whatever the query."""
+        if k < HITS:
+            return HITS, _SCORES[:k], self._ordinals[:k]
+        return HITS, _SCORES, self._ordinals
+
+    def fetch(
+        self,
+        prepared: Any | None,  # noqa: ARG002
+        ordinals: Sequence[int],
+        fields: Sequence[str] | None,  # noqa: ARG002
+        highlight: Sequence[str],  # noqa: ARG002
+        /,
+    ) -> list[FetchedDocument]:
+        """Return a document a name long for each ordinal."""
+        return [self._document(ordinal) for ordinal in ordinals]
+
+    def lookup(self, document_id: str, /) -> list[int]:
+        """Return the ordinal that the id spells, where this shard has it."""
+        number = document_id.removeprefix("canned-")
+        ordinal = int(number) if number.isascii() and number.isdigit() else -1
+        return [ordinal] if ordinal in self._ordinals else []
+
+    def _document(self, ordinal: int) -> FetchedDocument:
+        score = _SCORES[self._ordinals.index(ordinal)]
+        identity = f"canned-{ordinal:07d}"
+        return FetchedDocument(ordinal, score, identity, {"name": identity}, {})
+
+
+class CannedGeneration:
+    """A generation of canned shards, of which this leaf holds some."""
+
+    def __init__(self, shards: int, held: Sequence[int]) -> None:
+        self.card = GenerationCard(
+            generation=GENERATION,
+            documents=(HITS,) * shards,
+            fields=(Field(name="name", type="text"),),
+            length_deviation=0.0,
+        )
+        self.shards: Mapping[int, CannedShard] = {
+            shard: CannedShard(shard, shards) for shard in held
+        }
+        self.refused: Mapping[int, str] = {}
+
+    def prepare(self, query: Query, /) -> None:
+        """Have nothing to prepare."""
+
+
+class CannedSupply:
+    """Gives the one canned generation, once."""
+
+    def __init__(self, shards: int, place: Place) -> None:
+        self._shards = shards
+        self._held = place.shards(shards)
+
+    def newer(self, than: str | None, /) -> CannedGeneration | None:
+        """Return the generation when nothing is held yet."""
+        return CannedGeneration(self._shards, self._held) if than is None else None

@@ -1,0 +1,88 @@
+"""The settings of one leaf, validated when made."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from index_data.placement import LEAVES_MAX, SHARDS_MAX, BadPlacement, shards_of
+from leaf.admission import QUEUE_LEGS_MAX
+from leaf.errors import BadSetting
+from leaf.workers import WORKERS_MAX
+
+PORT_MAX: Final = 65_535
+QUEUE_LEGS_CEILING: Final = 1_000_000
+"""A longer queue is minutes of work: nobody waits for its end."""
+
+NAME_CHARS_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which leaf of how many this is: from that alone it knows what it holds.
+
+    Raises BadSetting.
+    """
+
+    ordinal: int
+    leaves: int
+    replicas: int
+
+    def __post_init__(self) -> None:
+        """Refuse a place that does not exist."""
+        _check_range("--of", self.leaves, 1, LEAVES_MAX)
+        _check_range("--ordinal", self.ordinal, 0, self.leaves - 1)
+        _check_range("--replicas", self.replicas, 1, self.leaves)
+
+    def shards(self, total: int) -> tuple[int, ...]:
+        """Return the numbers of the shards to hold, of ``total``. Raises BadSetting."""
+        try:
+            return shards_of(
+                shards=total, ordinal=self.ordinal, leaves=self.leaves, replicas=self.replicas
+            )
+        except BadPlacement as error:
+            raise BadSetting(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """How one leaf runs. Exactly one of ``index`` and ``canned`` is set.
+
+    Raises BadSetting.
+    """
+
+    place: Place
+    port: int
+    index: Path | None = None
+    canned: int | None = None
+    host: str = "127.0.0.1"
+    workers: int = os.cpu_count() or 1
+    queue_legs: int = QUEUE_LEGS_MAX
+    name: str = ""
+    domain: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what no leaf can run with, and fill in the names."""
+        if (self.index is None) == (self.canned is None):
+            raise BadSetting("give either --index DIR or --canned SHARDS")
+        if self.canned is not None:
+            _check_range("--canned", self.canned, 1, SHARDS_MAX)
+        _check_range("--port", self.port, 1, PORT_MAX)
+        _check_range("--workers", self.workers, 1, WORKERS_MAX)
+        _check_range("--queue-legs", self.queue_legs, 1, QUEUE_LEGS_CEILING)
+        name = self.name or f"leaf{self.place.ordinal}"
+        object.__setattr__(self, "name", _check_name("--name", name))
+        object.__setattr__(self, "domain", _check_name("--domain", self.domain or name))
+
+
+def _check_range(option: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise BadSetting(f"{option} must be between {least} and {most}, not {value}")
+
+
+def _check_name(option: str, name: str) -> str:
+    if not name.isprintable() or not name.strip() or len(name) > NAME_CHARS_MAX:
+        raise BadSetting(f"{option} must be 1 to {NAME_CHARS_MAX} printable characters")
+    return name
