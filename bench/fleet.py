@@ -108,7 +108,7 @@ class Fleet:
         leaves = [option for url in self.leaf_urls for option in ("--leaf", url)]
         command = ["root", "--port", str(self._root_port), *leaves, *self._shape.root_options]
         self._root = self._spawn("root", command)
-        self._wait_ready(f"{self.root_url}/readyz", self._root, "root")
+        self._wait_ready(f"{self.root_url}/readyz", self._root, *self._leaves.values())
 
     def start(self, ordinal: int) -> None:
         """Start a leaf (again)."""
@@ -121,7 +121,7 @@ class Fleet:
     def wait_leaf(self, ordinal: int) -> None:
         """Wait until a leaf has loaded its shards."""
         url = f"{self.leaf_urls[ordinal]}/readyz"
-        self._wait_ready(url, self._leaves[ordinal], f"leaf{ordinal}")
+        self._wait_ready(url, self._leaves[ordinal])
 
     def kill(self, ordinal: int) -> None:
         """End a leaf at once, as a crash would."""
@@ -162,12 +162,14 @@ class Fleet:
         with (self._logs / name).open("ab") as log:
             return _spawn([sys.executable, "-m", *command], log)
 
-    def _wait_ready(self, url: str, process: subprocess.Popen[bytes], name: str) -> None:
+    def _wait_ready(self, url: str, *needed: subprocess.Popen[bytes]) -> None:
+        """Wait for a 200; FleetError as soon as a process that is needed for it has ended."""
         deadline_s = time.monotonic() + READY_S_MAX
         while not answers(url):
-            if process.poll() is not None or time.monotonic() > deadline_s:
-                state = "has ended" if process.poll() is not None else "is not ready"
-                raise FleetError(f"{name} {state}; what was said:\n{self._said()}")
+            if any(process.poll() is not None for process in needed):
+                raise FleetError(f"a process has ended; what was said:\n{self._said()}")
+            if time.monotonic() > deadline_s:
+                raise FleetError(f"{url} is not ready; what was said:\n{self._said()}")
             time.sleep(POLL_S)
 
 
