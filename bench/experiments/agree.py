@@ -22,6 +22,9 @@ SCORE_TOLERANCE: Final = 1e-3
 
 SHARE_WANTED: Final = 0.99
 
+SHOWN_MAX: Final = 20
+"""Differences printed: enough to see what they have in common."""
+
 
 class Difference(msgspec.Struct, frozen=True):
     """A query whose page differs, and how."""
@@ -93,5 +96,7 @@ def show(result: Result, console: Console) -> None:
         ["largest difference of scores", f"{result.score_error_max:.2g}"],
     ]
     report.show_table("the root beside one big index", ["", "value"], rows, console)
-    for one in result.differences:
-        console.print(f"{one.q}: {one.how}", markup=False)
+    for one in result.differences[:SHOWN_MAX]:
+        console.print(f"{one.q}: {one.how}", markup=False, soft_wrap=True)
+    if len(result.differences) > SHOWN_MAX:
+        console.print(f"... and {len(result.differences) - SHOWN_MAX} more; --json has them all")
