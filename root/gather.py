@@ -8,7 +8,8 @@ Life of a gather:
     outcome             None until decided; never changes after
 
 It is decided when every race is, or at its deadline; what is open then is given up as
-``timeout``. After that, events are still accepted: they end attempts and feed the statistics.
+``timeout``. Nothing is sent from the deadline on, even where the alarm for it is late.
+After that, events are still accepted: they end attempts and feed the statistics.
 
 At an alarm every leg that is late by the policy is hedged, longest waiting first, unless
 
@@ -154,7 +155,10 @@ class Gather:
         return len(self._races) - self._open
 
     def start(self, now: float) -> list[SendAttempt]:
-        """Start every race."""
+        """Start every race; none, where the deadline has come before."""
+        if now >= self.deadline_s:
+            self._give_up(now)
+            return []
         terms, attempts = self.terms, self.attempts
         terms.history.rotate(now)
         for race in self._races:
@@ -207,7 +211,10 @@ class Gather:
     def _failed(self, event: AttemptFailed, now: float) -> Sequence[Action]:
         race = self._races[event.attempt.slot]
         was_open = not race.decided
-        failover = race.failed(event.attempt, event.reason, len(self.attempts), self.terms, now)
+        too_late = now >= self.deadline_s
+        failover = race.failed(
+            event.attempt, event.reason, len(self.attempts), self.terms, now, too_late=too_late
+        )
         if failover is not None:
             return (self._send(failover),)
         if was_open and race.decided:

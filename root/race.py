@@ -219,9 +219,19 @@ class Race:
         return self._cancel_rest(terms, now) if self.in_flight else ()
 
     def failed(
-        self, attempt: Attempt, reason: FailureReason, number: int, terms: Terms, now: float
+        self,
+        attempt: Attempt,
+        reason: FailureReason,
+        number: int,
+        terms: Terms,
+        now: float,
+        *,
+        too_late: bool = False,
     ) -> Attempt | None:
-        """Take a failure or a refusal; return the attempt to send next, if any."""
+        """Take a failure or a refusal; return the attempt to send next, if any.
+
+        ``too_late``: the deadline has come, so nothing is sent any more.
+        """
         if attempt.cancel_sent:
             self._end(attempt, "cancelled", terms, now)
             terms.ledger.wasted_service_us += attempt.service_us
@@ -236,7 +246,7 @@ class Race:
             terms.budget.push_back(now)
         if self.decided or self.in_flight:
             return None
-        leaf = self._next_replica(conduct, terms, now)
+        leaf = None if too_late else self._next_replica(conduct, terms, now)
         if leaf is None:
             self.missing = conduct.missing
             return None
