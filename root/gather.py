@@ -217,12 +217,19 @@ class Gather:
         )
         if failover is not None:
             return (self._send(failover),)
-        if was_open and race.decided:
+        if not race.decided:
+            self._hedge_again(race, event.attempt)
+        elif was_open:
             race.detail = event.detail
             self._open -= 1
             if self._open == 0:
                 self._decide(now)
         return NOTHING
+
+    def _hedge_again(self, race: Race, failed: Attempt) -> None:
+        """Let the attempt that ``failed`` was to help ask for help once more: it is late still."""
+        if failed.kind == "hedge":
+            self._late_queue.appendleft(race.longest_in_flight)
 
     def _rang(self, now: float) -> Sequence[Action]:
         if self.outcome is not None:

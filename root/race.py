@@ -218,6 +218,11 @@ class Race:
         self.reply = reply
         return self._cancel_rest(terms, now) if self.in_flight else ()
 
+    @property
+    def longest_in_flight(self) -> Attempt:
+        """The attempt that has waited longest; only while one is in flight."""
+        return next(a for a in self.attempts if a.fate == "in_flight")
+
     def failed(
         self,
         attempt: Attempt,
