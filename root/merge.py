@@ -1,7 +1,7 @@
 """From the shards' answers to one page, ranked as one index would have ranked them.
 
 Phase one scores use global term frequencies but each shard's own average field length, so a
-score is right to within a factor of 1 +- ``slack`` (the manifest bounds it). Whoever *may* be
+score is right to within a factor of 1 +- ``slack / 2`` (the manifest bounds it). Whoever *may* be
 on the page is a finalist; phase two gives the finalists their exact scores, and those decide:
 
     certain   |  finalists                     |  out
@@ -62,8 +62,9 @@ def finalists(
 ) -> Finalists:
     """Return the candidates for results ``offset`` to ``offset + k``.
 
-    ``slack`` is how far, relatively, a score may be from the exact one; 0 where scores are
-    exact, and then there are never more than ``k`` finalists.
+    Every score must be within ``slack / 2``, relatively, of the exact one, so that two whose
+    ratio is below ``1 - slack`` never change places. With ``slack`` 0 scores are exact, and
+    there are never more than ``k`` finalists.
     """
     total = 0
     scores: list[float] = []
@@ -98,7 +99,7 @@ def _at_least(lower: float, shard: int, hits: ShardHits) -> list[Candidate]:
 
 def _surely_before(candidates: list[Candidate], offset: int, slack: float) -> int:
     """Count the candidates whose final rank is below ``offset`` beyond doubt."""
-    if offset == 0 or offset >= len(candidates):
+    if offset == 0 or slack >= 1.0:
         return 0
-    upper = -candidates[offset].negative_score * (1.0 + slack)
+    upper = -candidates[offset].negative_score / (1.0 - slack)
     return bisect_left(candidates, -upper, key=lambda c: c.negative_score)
