@@ -7,6 +7,7 @@ unknown, of the wrong type, out of range or twice there is a BadRequest that nam
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -49,11 +50,21 @@ def search_from_json(body: bytes) -> SearchRequest:
     """Return the request in a POST body."""
     try:
         request = msgspec.json.decode(body, type=SearchRequest)
+        json.loads(body, object_pairs_hook=_each_once)
     except msgspec.ValidationError as error:
         raise _named(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest("body", f"is not valid JSON: {error}") from None
     return _checked(request)
+
+
+def _each_once(members: list[tuple[str, Any]]) -> None:
+    """Refuse an object that has a name twice: which of the two is meant, nobody knows."""
+    seen: set[str] = set()
+    for name, _ in members:
+        if name in seen:
+            raise BadRequest(name, "is given twice")
+        seen.add(name)
 
 
 def search_from_query_string(query_string: bytes) -> SearchRequest:
@@ -72,9 +83,11 @@ def parameters(query_string: bytes) -> dict[str, str]:
     parts = query_string.split(b"&") if query_string else []
     if len(parts) > PARAMETERS_MAX:
         raise BadRequest("query string", f"has more than {PARAMETERS_MAX} parameters")
-    for part in parts:
+    for part in filter(None, parts):
         raw_name, _, raw_value = part.partition(b"=")
         name = _unquoted(raw_name, "query string")
+        if not name:
+            raise BadRequest("query string", "has a value without a name")
         if name in found:
             raise BadRequest(name, "is given twice")
         found[name] = _unquoted(raw_value, name)
