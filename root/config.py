@@ -38,6 +38,8 @@ class Settings:
         _within("hedge_delay_ms", self.hedge_delay_ms, 0, TIMEOUT_MS_MAX)
         _within("attempts_max", self.attempts_max, 1, 10)
         _within("in_flight_max", self.in_flight_max, 1, 100_000)
+        if not 0.0 < self.hedge_quantile < 1.0:
+            raise ValueError(f"hedge_quantile must lie between 0 and 1, not {self.hedge_quantile}")
         self.policy(self.hedge)
 
     def policy(self, name: str) -> Policy:
