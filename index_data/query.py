@@ -20,7 +20,7 @@ How a tree is read:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -87,6 +87,13 @@ Plan: TypeAlias = Clause | Everything | Nothing | Group
 Analyse = Callable[[str], list[str]]
 NOTHING: Final = Nothing()
 
+_MEMBERS: Final = {
+    "word": {"type", "text", "field", "boost"},
+    "phrase": {"type", "text", "field", "boost"},
+    "bool": {"type", "must", "should", "must_not"},
+    "all": {"type"},
+}
+
 
 # --- from JSON to a plan -----------------------------------------------------------------
 
@@ -106,15 +113,14 @@ class Planner:
         """
         if depth > DEPTH_MAX:
             raise BadQuery("query", f"is nested deeper than {DEPTH_MAX}")
+        _check_members(tree)
         match tree.get("type"):
             case "word" | "phrase":
                 return self._words(tree)
             case "bool":
                 return self._bool(tree, depth)
-            case "all":
+            case _:  # "all": there is no other, its members were checked
                 return Everything(self._next_number())
-            case other:
-                raise BadQuery("query.type", f"must be word, phrase, bool or all, not {other!r}")
 
     def _next_number(self) -> int:
         if self._numbers >= CLAUSES_MAX:
@@ -131,7 +137,7 @@ class Planner:
         return _any_of([self._clause(field, text, boost * field.weight) for field in defaults])
 
     def _field(self, name: Any) -> Field:
-        if name not in self._fields:
+        if not isinstance(name, str) or name not in self._fields:
             known = ", ".join(self._fields)
             raise BadQuery("query.field", f"{str(name)[:80]!r} is unknown; there are {known}")
         return self._fields[name]
@@ -144,7 +150,7 @@ class Planner:
 
     def _bool(self, tree: Mapping[str, Any], depth: int) -> Plan:
         must, should, must_not = (
-            [self.plan(child, depth + 1) for child in tree.get(part) or ()]
+            [self.plan(child, depth + 1) for child in _children(tree, part)]
             for part in ("must", "should", "must_not")
         )
         wanted = [plan for plan in must if plan != NOTHING]
@@ -157,6 +163,25 @@ class Planner:
         if not wishes:
             return _excluding(wanted, excluded)
         return Group(_flat_must(wanted), _flat_should(wishes), excluded)
+
+
+def _check_members(tree: Mapping[str, Any]) -> None:
+    kind = tree.get("type")
+    members = _MEMBERS.get(kind) if isinstance(kind, str) else None
+    if members is None:
+        raise BadQuery("query.type", f"must be one of {', '.join(_MEMBERS)}, not {kind!r}")
+    unknown = sorted(tree.keys() - members)
+    if unknown:
+        raise BadQuery(f"query.{unknown[0]}"[:80], f"is unknown in a {kind}")
+
+
+def _children(tree: Mapping[str, Any], part: str) -> Sequence[Mapping[str, Any]]:
+    children = tree.get(part, ())
+    if not isinstance(children, list | tuple):
+        raise BadQuery(f"query.{part}", "must be an array")
+    if not all(isinstance(child, Mapping) for child in children):
+        raise BadQuery(f"query.{part}", "must hold queries only")
+    return children
 
 
 def _text(tree: Mapping[str, Any]) -> str:

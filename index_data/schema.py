@@ -1,9 +1,9 @@
 """What is indexed and how text becomes tokens: the same at building, asking and comparing.
 
 Text is analysed in one way, everywhere: split at everything that is not a letter or digit,
-lowercase, drop tokens over ``TOKEN_CHARS_MAX``, fold accents to ASCII, stem as English. So
-"Parsing", "parse" and "parsed" are one token, and "json.dumps" is two that stand together.
-A keyword is one token, kept as it is.
+lowercase, drop tokens of ``TOKEN_BYTES_END`` bytes or more, fold accents to ASCII, stem as
+English. So "Parsing", "parse" and "parsed" are one token, and "json.dumps" is two that stand
+together. A keyword is one token, kept as it is.
 
 Besides the fields of its source every document has three of its own: ``_id`` (exact,
 stored), ``_ordinal`` (the rank of its id in the whole generation) and ``_source`` (the
@@ -27,8 +27,8 @@ SOURCE_FIELD: Final = "_source"
 ANALYSER: Final = "simple|lowercase|short64|ascii|english"
 """Written in the manifest: data made with another analyser is not searched with this one."""
 
-TOKEN_CHARS_MAX: Final = 64
-"""Longer runs are encoded data, not words."""
+TOKEN_BYTES_END: Final = 64
+"""Runs this long are encoded data, not words."""
 
 KEYWORD_BYTES_MAX: Final = 512
 """For ids and keywords: enough for a URL, far under the 64 KiB where tantivy drops a term."""
@@ -43,7 +43,7 @@ def text_analyser() -> tantivy.TextAnalyzer:
     return (
         tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
         .filter(tantivy.Filter.lowercase())
-        .filter(tantivy.Filter.remove_long(TOKEN_CHARS_MAX))
+        .filter(tantivy.Filter.remove_long(TOKEN_BYTES_END))
         .filter(tantivy.Filter.ascii_fold())
         .filter(tantivy.Filter.stemmer("english"))
         .build()
