@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +40,7 @@ switching costs more than the legs."""
 CLOSING_S: Final = 1
 """How long open connections are waited for at the end."""
 
-LAST_LEG_S: Final = 0.3
+LAST_LEG_S: Final = 0.2
 """How long workers get for what they have in hand at the end; it is one leg each."""
 
 BACKLOG: Final = 1024
@@ -101,9 +101,8 @@ def main(  # noqa: D103 - click shows a docstring to users
             domain=domain,
             name=name,
         )
-        listener = bind(config.host, config.port)
-        supply = supply_of(config)
-        serve(config, listener, supply)
+        with bind(config.host, config.port) as listener:
+            serve(config, listener, supply_of(config))
     except BadSetting as error:
         click.echo(f"leaf: {error}", err=True)
         sys.exit(EXIT_BAD_INPUT)
@@ -115,11 +114,13 @@ def bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        # A second leaf on the port could bind beside this one until somebody listens.
-        listener.listen(BACKLOG)
+        with ExitStack() as on_failure:
+            listener = on_failure.enter_context(socket.socket(family, kind, protocol))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            # A second leaf on the port could bind beside this one until somebody listens.
+            listener.listen(BACKLOG)
+            on_failure.pop_all()
     except OSError as error:
         raise BadSetting(f"cannot listen on {host} port {port}: {error.strerror}") from error
     return listener
@@ -188,6 +189,7 @@ class Process:
                 log_level="warning",
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 timeout_graceful_shutdown=CLOSING_S,
             )
         )

@@ -37,8 +37,6 @@ OUTGOING_BYTES_MAX: Final = 4 * FRAME_BYTES_MAX
 CLOSE_S: Final = 1.0
 """How long a refused peer may take to read why."""
 
-CLOSE_RESTARTING: Final = 1012
-
 
 class Channel:
     """One connection: a sink for finished legs, and the reader of the root's frames."""
@@ -95,11 +93,6 @@ class Channel:
         """Tell the root who this leaf is and what it holds."""
         self._send(hello)
 
-    def close(self, code: int = CLOSE_RESTARTING) -> None:
-        """End the connection after what waits has been written."""
-        self._close_code = code
-        self._frame_waits.set()
-
     def _flush(self) -> None:
         self._flush_due = False
         finished = self._finished
@@ -120,7 +113,8 @@ class Channel:
                 self._send(frame)
 
     def _send(self, frame: bytes) -> None:
-        if self._closed:
+        # After a refusal nothing more is said.
+        if self._closed or self._close_code is not None:
             return
         self._frames.append(frame)
         self._frames_bytes += len(frame)
@@ -170,7 +164,8 @@ class Channel:
         except BadFrame as error:
             log.warning("a root is refused: %s", error)
             self._send(write_refused(str(error)))
-            self.close(error.close_code)
+            self._close_code = error.close_code
+            self._frame_waits.set()
 
     async def _next_frame(self) -> RootFrame | None:
         message = await self._websocket.receive()

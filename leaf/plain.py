@@ -141,7 +141,12 @@ class SearchRoute:
             budget_s=request.timeout_ms / 1e3,
         )
         self._leaf.workers.offer(task)
-        _, answers, refusals = await answer.finished
+        try:
+            # A worker that is stuck in a search does not look at deadlines.
+            async with asyncio.timeout(task.deadline_s - task.arrived_s):
+                _, answers, refusals = await answer.finished
+        except TimeoutError as error:
+            raise Problem(504, "expired: begun, and not done in time") from error
         if refusals:
             raise refused(refusals[0])
         return write_answer(shard, generation.card.generation, answers)

@@ -43,9 +43,6 @@ class Root(Protocol):
     def announce(self, hello: bytes) -> None:
         """Pass on who this leaf is and what it holds."""
 
-    def close(self) -> None:
-        """End the connection."""
-
 
 class Leaf:
     """The state of one leaf. Every method is called on the event loop."""
@@ -79,11 +76,6 @@ class Leaf:
         self._roots.pop(root, None)
         for task, legs in self.workers.drop_channel(channel):
             self.ledger.abandoned(task.kind, len(legs))
-
-    def close_channels(self) -> None:
-        """End every connection: the leaf is going."""
-        for root in self._roots:
-            root.close()
 
     def hello(self) -> bytes:
         """Return the frame that says who this leaf is and what it holds."""

@@ -1,8 +1,8 @@
 """The threads that search, and the queue they share with the event loop.
 
 One hop a frame: the loop offers an ask's legs under one lock and wakes as many idle
-workers as can find something to do; a worker takes a few legs under the same lock, does them without
-it, and goes on until the queue is empty. Nobody waits for a single leg.
+workers as can find something to do; a worker takes a few legs under the same lock, does
+them without it, and goes on until the queue is empty. Nobody waits for a single leg.
 """
 
 from __future__ import annotations

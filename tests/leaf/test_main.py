@@ -1,0 +1,66 @@
+"""The command: bad input is one sentence and exit code 2, before anything is loaded."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from leaf.__main__ import bind, main
+from leaf.errors import BadSetting
+
+ONE = ["--ordinal", "0", "--of", "1", "--port"]
+
+
+@pytest.fixture(name="port_in_use")
+def port_in_use_fixture() -> Iterator[int]:
+    """A port that somebody listens on until the test is over."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]
+
+
+@pytest.fixture(name="free_port")
+def free_port_fixture() -> int:
+    """A port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    return port
+
+
+def test_a_port_in_use_is_said(port_in_use: int) -> None:
+    """The port is tried before anything is loaded."""
+    ran = CliRunner().invoke(main, ["--canned", "4", *ONE, str(port_in_use)])
+    assert ran.exit_code == 2
+    assert f"127.0.0.1 port {port_in_use}" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_missing_index_is_said(tmp_path: Path, free_port: int) -> None:
+    """The sentence says where it was looked for, and what to do."""
+    ran = CliRunner().invoke(main, ["--index", str(tmp_path / "none"), *ONE, str(free_port)])
+    assert ran.exit_code == 2
+    assert "There is no index in" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_half_built_index_is_said(tmp_path: Path, free_port: int) -> None:
+    """A build that was begun and never finished is not an index."""
+    (tmp_path / ".building-1").mkdir()
+    ran = CliRunner().invoke(main, ["--index", str(tmp_path), *ONE, str(free_port)])
+    assert ran.exit_code == 2
+    assert "half built" in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--canned", "x"], ["--canned", "0"], []])
+def test_bad_options_are_said(arguments: list[str], free_port: int) -> None:
+    """Whether click or the settings refuse a value, the exit code is the same."""
+    assert CliRunner().invoke(main, [*arguments, *ONE, str(free_port)]).exit_code == 2
+
+
+def test_an_address_that_does_not_exist_is_said() -> None:
+    """The sentence names the address."""
+    with pytest.raises(BadSetting, match=r"cannot listen on 203\.0\.113\.1"):
+        bind("203.0.113.1", 9)
