@@ -1,0 +1,134 @@
+"""The budget: how many extra attempts there may be in any stretch of time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from root.budget import PUSH_BACK_S, Budget, BudgetTerms
+
+TERMS = BudgetTerms(max_extra_load=0.05, floor_per_s=2.0, burst=3.0)
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.001, 0.3, 1.0, 20.0]),  # seconds since the step before
+        st.sampled_from([0, 1, 30, 1000]),  # legs answered
+        st.integers(0, 5),  # extra attempts wanted
+    ),
+    max_size=25,
+)
+
+
+@given(
+    steps=steps,
+    share=st.sampled_from([0.0, 0.01, 0.05, 1.0]),
+    floor_per_s=st.sampled_from([0.0, 1.0, 50.0]),
+    burst=st.sampled_from([0.0, 1.0, 7.5, 100.0]),
+)
+def test_no_window_has_more_extra_attempts_than_promised(
+    steps: list[tuple[float, int, int]], share: float, floor_per_s: float, burst: float
+) -> None:
+    """In every window: extra <= legs x share + floor x seconds + burst."""
+    budget = Budget(BudgetTerms(share, floor_per_s, burst), 0.0)
+    now = 0.0
+    seen: list[tuple[float, int, int]] = []
+    for passed_s, answered, wanted in steps:
+        now += passed_s
+        budget.earn(answered)
+        seen.append((now, answered, sum(budget.spend(now) for _ in range(wanted))))
+    for first, (from_s, _, _) in enumerate(seen):
+        legs = extra = 0
+        for until_s, answered, spent in seen[first:]:
+            legs += answered
+            extra += spent
+            allowed = legs * share + (until_s - from_s) * floor_per_s + burst
+            assert extra <= allowed + 1e-9
+
+
+@given(steps=steps)
+def test_the_bucket_stays_between_empty_and_full(steps: list[tuple[float, int, int]]) -> None:
+    """However much is earned or asked for, the level is from 0 to burst."""
+    budget = Budget(TERMS, 0.0)
+    now = 0.0
+    for passed_s, answered, wanted in steps:
+        now += passed_s
+        budget.earn(answered)
+        for _ in range(wanted):
+            budget.spend(now)
+        assert 0.0 <= budget.level(now) <= TERMS.burst
+
+
+def test_successes_earn_their_share() -> None:
+    """At five per cent, sixty answered legs pay for three hedges."""
+    budget = Budget(replace(TERMS, floor_per_s=0.0), 0.0)
+    assert [budget.spend(0.0) for _ in range(4)] == [True, True, True, False]
+    budget.earn(60)
+    assert budget.level(0.0) == pytest.approx(3.0)
+
+
+def test_a_quiet_system_may_hedge_a_little() -> None:
+    """The floor fills the bucket with time alone, up to the burst."""
+    budget = Budget(TERMS, 0.0)
+    while budget.spend(0.0):
+        pass
+    assert not budget.spend(0.4)
+    assert budget.spend(0.6)
+    assert budget.level(1000.0) == TERMS.burst
+
+
+def test_no_extra_load_means_none_at_all() -> None:
+    """With a share of 0 neither burst nor floor pays for anything."""
+    budget = Budget(replace(TERMS, max_extra_load=0.0), 0.0)
+    budget.earn(1_000_000)
+    assert not budget.spend(0.0)
+    assert not budget.spend(1_000_000.0)
+
+
+def test_a_refused_token_costs_nothing() -> None:
+    """Asking an empty bucket does not put off the next token."""
+    budget = Budget(TERMS, 0.0)
+    while budget.spend(0.0):
+        pass
+    for millisecond in range(499):
+        assert not budget.spend(millisecond / 1000.0)
+    assert budget.spend(0.501)
+
+
+def test_time_that_stands_still_or_goes_back_earns_nothing() -> None:
+    """Only a later instant than any before adds tokens."""
+    budget = Budget(TERMS, 10.0)
+    while budget.spend(10.0):
+        pass
+    assert budget.level(5.0) < 1.0
+    assert budget.level(10.0) < 1.0
+
+
+def test_push_back_rests_hedging_for_a_while() -> None:
+    """A busy leaf stops hedges, another prolongs it, an older one does not shorten it."""
+    budget = Budget(TERMS, 0.0)
+    assert not budget.resting(0.0)
+    budget.push_back(1.0)
+    assert budget.resting(1.0 + PUSH_BACK_S / 2)
+    budget.push_back(1.5)
+    budget.push_back(0.5)
+    assert budget.resting(1.4 + PUSH_BACK_S)
+    assert not budget.resting(1.5 + PUSH_BACK_S)
+
+
+def test_push_back_takes_no_tokens() -> None:
+    """Failovers may still draw on the budget while hedging rests."""
+    budget = Budget(TERMS, 0.0)
+    budget.push_back(0.0)
+    assert budget.spend(0.0)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(BudgetTerms)])
+@pytest.mark.parametrize("value", [-0.001, math.nan, math.inf, 1e6])
+def test_terms_out_of_range_are_refused(name: str, value: float) -> None:
+    """A limit that is out of range is no value, and the error names it."""
+    with pytest.raises(ValueError, match=f"^{name} must be from 0 to"):
+        replace(TERMS, **{name: value})
