@@ -1,0 +1,359 @@
+"""One shard: the first answer wins, and every attempt ends once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
+
+from root.budget import BudgetTerms
+from root.race import CONDUCT, Attempt, FailureReason, IllegalEvent, MissingReason, Race, Terms
+from root.ranking import Leaf
+from tests.root.conftest import NOTHING_EXTRA, leaves, terms
+
+ONE_TOKEN = BudgetTerms(max_extra_load=1.0, floor_per_s=0.0, burst=1.0)
+
+
+def started(replicas: list[Leaf], given: Terms) -> tuple[Race, Attempt]:
+    """A race whose primary was sent at time 0."""
+    race = Race(0, 7, replicas)
+    primary = race.start(0, given, 0.0)
+    assert primary is not None
+    return race, primary
+
+
+def hedged(race: Race, given: Terms, now: float = 0.020) -> Attempt:
+    hedge = race.hedge(1, given, now)
+    assert isinstance(hedge, Attempt)
+    return hedge
+
+
+def test_a_race_starts_with_one_attempt_on_a_replica() -> None:
+    """It knows its shard, its place and when it was sent; its leaf owes one leg more."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    assert (primary.number, primary.slot, primary.shard) == (0, 0, 7)
+    assert (primary.kind, primary.sent_s, primary.fate) == ("primary", 0.0, "in_flight")
+    assert [leaf.outstanding for leaf in race.replicas] == [
+        int(leaf is primary.leaf) for leaf in race.replicas
+    ]
+    assert given.ledger.sent["primary"] == given.ledger.in_flight == 1
+
+
+@pytest.mark.parametrize("replicas", [0, 2])
+def test_a_race_without_a_connected_replica_is_lost_at_once(replicas: int) -> None:
+    """Nothing is sent, and the shard is missing for want of a replica."""
+    gone = leaves(replicas)
+    for leaf in gone:
+        leaf.connected = False
+    race = Race(0, 0, gone)
+    given = terms()
+    assert race.start(0, given, 0.0) is None
+    assert race.decided
+    assert race.missing == "no_replica"
+    assert given.ledger.in_flight == 0
+
+
+def test_the_first_answer_wins_and_the_others_are_cancelled() -> None:
+    """Here the hedge is first: it counts as a win, from its own send."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    hedge = hedged(race, given)
+    assert list(race.replied(hedge, "answer", given, 0.025)) == [primary]
+    assert race.reply == "answer"
+    assert (hedge.fate, primary.fate, primary.cancel_sent) == ("won", "in_flight", True)
+    assert (given.ledger.hedge_wins, given.tally.hedge_wins, given.tally.cancelled) == (1, 1, 1)
+    assert hedge.leaf.latency_s < primary.leaf.latency_s
+
+
+def test_an_answer_without_rivals_cancels_nothing() -> None:
+    """A plain leg is one send and one answer."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    assert list(race.replied(primary, "answer", given, 0.004)) == []
+    assert (primary.fate, primary.ended_s, primary.leaf.outstanding) == ("won", 0.004, 0)
+    assert given.ledger.hedge_wins == 0
+
+
+def test_a_second_answer_is_never_merged() -> None:
+    """It ends as lost, its work as wasted, and the first answer stands."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    hedge = hedged(race, given)
+    race.replied(primary, "first", given, 0.025)
+    hedge.service_us = 300
+    assert list(race.replied(hedge, "second", given, 0.0251)) == []
+    assert race.reply == "first"
+    assert hedge.fate == "lost"
+    assert given.ledger.wasted_service_us == 300
+    assert given.ledger.hedge_wins == 0
+
+
+@pytest.mark.parametrize("reason", ["cancelled", "error", "gone"])
+def test_whatever_ends_a_cancelled_attempt_it_was_cancelled(reason: FailureReason) -> None:
+    """A lost hedge is no failure: nobody is blamed and nothing is sent in its place."""
+    given = terms()
+    race, primary = started(leaves(3), given)
+    hedge = hedged(race, given)
+    race.replied(primary, "answer", given, 0.025)
+    hedge.service_us = 40
+    assert race.failed(hedge, reason, 2, given, 0.026) is None
+    assert (hedge.fate, hedge.reason) == ("cancelled", None)
+    assert hedge.leaf.failing(0.026) == 0.0
+    assert sum(given.ledger.failures.values()) == 0
+    assert given.ledger.wasted_service_us == 40
+
+
+def test_winners_and_losers_teach_the_history() -> None:
+    """A winner counts as finished from its own send, a loser as at least so long."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    hedge = hedged(race, given, 0.020)
+    finished, censored = given.history._current.finished, given.history._current.censored
+    before = sum(finished), sum(censored)
+    race.replied(hedge, "answer", given, 0.030)
+    assert (sum(finished), sum(censored)) == (before[0] + 1, before[1] + 1)
+    assert primary.leaf.latency_s > 0.005
+    race.replied(primary, "late", given, 9.0)
+    assert (sum(finished), sum(censored)) == (before[0] + 1, before[1] + 1)
+
+
+def test_failures_teach_the_history_nothing() -> None:
+    """A fast error says nothing about how long work takes."""
+    given = terms(budget=NOTHING_EXTRA)
+    race, primary = started(leaves(2), given)
+    before = given.history.samples
+    race.failed(primary, "error", 1, given, 0.0001)
+    assert given.history.samples == before
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda race, attempt, given: race.replied(attempt, "again", given, 0.005),
+        lambda race, attempt, given: race.failed(attempt, "error", 1, given, 0.005),
+    ],
+    ids=["replied", "failed"],
+)
+def test_an_attempt_ends_only_once(end: Callable[[Race, Attempt, Terms], object]) -> None:
+    """A second end is illegal and changes nothing."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    race.replied(primary, "answer", given, 0.004)
+    before = (race.reply, primary.leaf.outstanding, repr(primary), repr(given.ledger))
+    with pytest.raises(IllegalEvent, match="attempt 0 has already won"):
+        end(race, primary, given)
+    assert before == (race.reply, primary.leaf.outstanding, repr(primary), repr(given.ledger))
+
+
+# --- failures ----------------------------------------------------------------------------
+
+# reason -> whether another replica is tried, whether that costs a token, whether the leaf
+# is blamed, and what is missing if nothing answers.
+EXPECTED: dict[FailureReason, tuple[bool, bool, bool, MissingReason]] = {
+    "gone": (True, False, False, "no_replica"),
+    "garbage": (True, True, True, "error"),
+    "error": (True, True, True, "error"),
+    "busy": (True, True, False, "refused"),
+    "unknown_shard": (True, True, False, "refused"),
+    "unknown_generation": (True, True, False, "refused"),
+    "cancelled": (True, True, True, "error"),
+    "expired": (False, False, False, "timeout"),
+    "bad_query": (False, False, False, "refused"),
+}
+every_reason = pytest.mark.parametrize("reason", list(EXPECTED))
+
+
+def test_every_failure_has_its_conduct() -> None:
+    """There is no reason that the table leaves out."""
+    reasons = {word for part in get_args(FailureReason) for word in get_args(part) or (part,)}
+    assert reasons == set(CONDUCT) == set(EXPECTED)
+    assert {reason: tuple(conduct) for reason, conduct in CONDUCT.items()} == EXPECTED
+
+
+@every_reason
+def test_a_failure_moves_on_at_once_where_that_may_help(reason: FailureReason) -> None:
+    """The next replica is tried in the same instant, for a token unless the leaf is gone."""
+    moves_on, costs, blamed, missing = EXPECTED[reason]
+    given = terms()
+    race, primary = started(leaves(2), given)
+    tokens = given.budget.level(0.0)
+    failover = race.failed(primary, reason, 1, given, 0.001)
+    assert (failover is not None) == moves_on
+    assert tokens - given.budget.level(0.001) == (1.0 if costs else 0.0)
+    assert (primary.leaf.failing(0.001) > 0.0) == blamed
+    assert (primary.fate, primary.reason, given.ledger.failures[reason]) == ("failed", reason, 1)
+    assert given.budget.resting(0.002) == (reason == "busy")
+    if failover is None:
+        assert race.missing == missing
+    else:
+        assert (failover.kind, failover.sent_s) == ("failover", 0.001)
+        assert failover.leaf is not primary.leaf
+        assert given.tally.failed_over == 1
+        assert not race.decided
+
+
+@every_reason
+def test_the_last_failure_says_what_is_missing(reason: FailureReason) -> None:
+    """With no other replica the race is lost in the same instant, not at the deadline."""
+    given = terms()
+    race, primary = started(leaves(1), given)
+    assert race.failed(primary, reason, 1, given, 0.001) is None
+    assert race.missing == EXPECTED[reason][3]
+    assert given.ledger.no_candidate == int(EXPECTED[reason][0])
+
+
+@every_reason
+def test_an_empty_budget_stops_all_but_lost_leaves(reason: FailureReason) -> None:
+    """What is denied is counted once and ends the race; a gone leaf's leg moves on for free."""
+    given = terms(budget=NOTHING_EXTRA)
+    race, primary = started(leaves(2), given)
+    failover = race.failed(primary, reason, 1, given, 0.001)
+    assert (failover is not None) == (reason == "gone")
+    denied = int(EXPECTED[reason][1])
+    assert (given.ledger.denied, given.tally.denied) == (denied, denied)
+
+
+@every_reason
+def test_a_failure_beside_an_attempt_in_flight_changes_nothing_for_the_caller(
+    reason: FailureReason,
+) -> None:
+    """The slow primary still answers: its hedge's failure is never returned in its place."""
+    given = terms()
+    race, primary = started(leaves(3), given)
+    hedge = hedged(race, given)
+    assert race.failed(hedge, reason, 2, given, 0.021) is None
+    assert not race.decided
+    assert race.longest_in_flight is primary
+    race.replied(primary, "answer", given, 3.0)
+    assert race.reply == "answer"
+
+
+def test_nothing_is_sent_when_it_is_too_late() -> None:
+    """From the deadline on a failure ends the race, and costs no token."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    tokens = given.budget.level(0.0)
+    assert race.failed(primary, "error", 1, given, 1.0, too_late=True) is None
+    assert race.missing == "error"
+    assert given.budget.level(1.0) == tokens
+
+
+def test_attempts_are_limited_whatever_the_budget() -> None:
+    """After attempts_max failures the race is lost, though a third replica is there."""
+    given = terms(attempts_max=2)
+    race, primary = started(leaves(3), given)
+    second = race.failed(primary, "error", 1, given, 0.001)
+    assert second is not None
+    assert race.failed(second, "busy", 2, given, 0.002) is None
+    assert race.missing == "refused"
+
+
+def test_attempts_on_lost_leaves_do_not_count() -> None:
+    """Nobody does that work: every replica is tried, each once, until none is left."""
+    given = terms(attempts_max=1, budget=NOTHING_EXTRA)
+    race, attempt = started(leaves(4), given)
+    tried = [attempt.leaf.name]
+    while (following := race.failed(attempt, "gone", len(tried), given, 0.001)) is not None:
+        attempt = following
+        tried.append(attempt.leaf.name)
+    assert sorted(tried) == ["a", "b", "c", "d"]
+    assert race.missing == "no_replica"
+
+
+# --- hedges ------------------------------------------------------------------------------
+
+
+def test_a_hedge_goes_to_a_replica_that_has_not_been_tried() -> None:
+    """With two replicas it is always the other one."""
+    for seed in range(100):
+        given = terms(seed=seed)
+        race, primary = started(leaves(2), given)
+        hedge = hedged(race, given)
+        assert {primary.leaf.name, hedge.leaf.name} == {"a", "b"}
+        assert (hedge.kind, given.tally.hedged) == ("hedge", 1)
+
+
+def test_a_hedge_without_a_candidate_costs_nothing() -> None:
+    """No other replica is connected: that is counted, and no token is spent."""
+    given = terms()
+    replicas = leaves(2)
+    race, primary = started(replicas, given)
+    for leaf in replicas:
+        leaf.connected = leaf is primary.leaf
+    tokens = given.budget.level(0.0)
+    assert race.hedge(1, given, 0.020) == "no_candidate"
+    assert (given.ledger.no_candidate, given.tally.hedged) == (1, 0)
+    assert given.budget.level(0.020) == tokens
+
+
+def test_a_denied_race_counts_once_however_often_it_asks() -> None:
+    """An empty budget means wait; the attempt in flight goes on."""
+    given = terms(budget=NOTHING_EXTRA)
+    race, primary = started(leaves(2), given)
+    assert [race.hedge(1, given, at_s) for at_s in (0.02, 0.03, 0.04)] == ["denied"] * 3
+    assert (given.ledger.denied, given.tally.denied, given.tally.hedged) == (1, 1, 0)
+    assert primary.fate == "in_flight"
+
+
+def test_hedges_and_failovers_share_one_budget() -> None:
+    """The token that a hedge took is not there for a failover."""
+    given = terms(budget=ONE_TOKEN, attempts_max=3)
+    race, primary = started(leaves(3), given)
+    hedge = hedged(race, given)
+    race.failed(primary, "error", 2, given, 0.021)
+    assert race.failed(hedge, "error", 2, given, 0.022) is None
+    assert race.missing == "error"
+
+
+@pytest.mark.parametrize("attempts_max", [1, 2, 3])
+def test_a_race_may_be_hedged_within_its_limit(attempts_max: int) -> None:
+    """Never more attempts than attempts_max."""
+    given = terms(attempts_max=attempts_max)
+    race, _ = started(leaves(4), given)
+    while race.may_hedge(given):
+        hedged(race, given)
+    assert len(race.attempts) == attempts_max
+
+
+def test_a_decided_race_is_not_hedged() -> None:
+    """There is nothing to help any more."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    assert race.may_hedge(given)
+    race.replied(primary, "answer", given, 0.030)
+    assert not race.may_hedge(given)
+
+
+# --- giving up ---------------------------------------------------------------------------
+
+
+def test_giving_up_cancels_what_is_in_flight() -> None:
+    """The shard is missing by the reason given; late answers do not change that."""
+    given = terms()
+    race, primary = started(leaves(2), given)
+    hedge = hedged(race, given)
+    assert list(race.give_up("timeout", given, 1.0)) == [primary, hedge]
+    assert race.missing == "timeout"
+    race.replied(primary, "late", given, 1.1)
+    race.failed(hedge, "cancelled", 2, given, 1.2)
+    assert race.reply is None
+    assert (primary.fate, hedge.fate) == ("lost", "cancelled")
+    assert [leaf.outstanding for leaf in race.replicas] == [0, 0]
+
+
+def test_counters_come_back_to_zero_on_every_path() -> None:
+    """After a thousand races of each ending no leaf owes anything, and the books balance."""
+    given = terms(budget=BudgetTerms(max_extra_load=1.0, floor_per_s=0.0, burst=100_000.0))
+    replicas = leaves(2)
+    for _ in range(1000):
+        for reason in CONDUCT:
+            race, primary = started(replicas, given)
+            hedge = hedged(race, given)
+            race.failed(hedge, reason, 2, given, 0.03)
+            race.give_up("timeout", given, 0.04)
+            race.failed(primary, reason, 2, given, 0.05)
+    assert [leaf.outstanding for leaf in replicas] == [0, 0]
+    assert given.ledger.in_flight == 0
+    assert sum(given.ledger.sent.values()) == 2 * 1000 * len(CONDUCT)
