@@ -182,6 +182,10 @@ class Watch:
         except BadSetting as error:
             self._complain(error)
             return
+        except Exception as error:  # an index of the wrong bytes can fail in any way
+            log.exception("opening the index failed")
+            self._complain(BadSetting(f"the index cannot be opened: {error}"))
+            return
         if generation is None:
             return
         # What an index keeps in memory lives as long as the leaf: the collector need not

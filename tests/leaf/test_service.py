@@ -14,14 +14,14 @@ from leaf.service import Watch
 class ScriptedSupply:
     """Gives or raises what a test has put on its list, and remembers what it was asked."""
 
-    def __init__(self, *script: HeldGeneration | BadSetting | None) -> None:
+    def __init__(self, *script: HeldGeneration | Exception | None) -> None:
         self.script = list(script)
         self.asked: list[str | None] = []
 
     def newer(self, than: str | None, /) -> HeldGeneration | None:
         self.asked.append(than)
         match self.script.pop(0):
-            case BadSetting() as error:
+            case Exception() as error:
                 raise error
             case generation:
                 return generation
@@ -48,11 +48,18 @@ def test_each_newer_generation_is_held(generation_named: Any) -> None:
     assert supply.asked == [None, "g1", "g1"]
 
 
-def test_a_leaf_without_any_generation_fails(generation_named: Any) -> None:
+def test_a_leaf_without_any_generation_fails() -> None:
     """Without its first generation a leaf is of no use."""
     watch, held, failed = watched(ScriptedSupply(BadSetting("it is damaged")))
     watch.look()
     assert (held, failed) == ([], ["it is damaged"])
+
+
+def test_an_index_that_fails_in_an_unforeseen_way_is_a_failure_too() -> None:
+    """Whatever opening raises, somebody is told; the thread does not die in silence."""
+    watch, held, failed = watched(ScriptedSupply(ValueError("bad magic number")))
+    watch.look()
+    assert (held, failed) == ([], ["the index cannot be opened: bad magic number"])
 
 
 def test_a_later_failure_is_said_once(
