@@ -35,6 +35,8 @@ lint: $(VENV)/.ready-dev
 bench: $(VENV)/.ready
 	$(BIN)/python -m bench fanout
 	$(BIN)/python -m bench search
+	$(BIN)/python -m bench agree
+	$(BIN)/python -m bench chaos
 
 clean:
 	rm -rf .venv index_data/shards build dist *.egg-info .*_cache .hypothesis .coverage htmlcov

@@ -9,7 +9,9 @@ Every wait is bounded, and at the end every process started here is gone, by its
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import http.client
+import os
 import random
 import signal
 import socket
@@ -28,6 +30,9 @@ READY_S_MAX: Final = 30.0
 
 END_S_MAX: Final = 3.0
 """A process gets this long to end by itself, the time that is promised after Ctrl-C."""
+
+PR_SET_PDEATHSIG: Final = 1
+"""From <sys/prctl.h>: the signal a process gets when the thread that started it ends."""
 
 POLL_S: Final = 0.05
 LOG_BYTES_SHOWN: Final = 2000
@@ -216,10 +221,27 @@ def _is_free(port: int) -> bool:
 
 
 def _spawn(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start in a session of its own: Ctrl-C reaches the benchmark, which ends what it started."""
+    """Start in a session of its own: Ctrl-C reaches the benchmark, which ends what it started.
+
+    Where the system can (Linux), a benchmark that is killed takes its processes along.
+    """
+    parent = os.getpid()
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        preexec_fn=lambda: _die_with(parent),  # noqa: PLW1509 - between fork and exec it only calls C
     )
+
+
+def _die_with(parent: int) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # it died before the system knew that it matters
 
 
 def _tail(path: Path) -> str:

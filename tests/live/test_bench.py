@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any, Final
 
 import orjson
 import pytest
 from click.testing import CliRunner
 
 from bench.__main__ import main
+from bench.fleet import POLL_S
 
 pytestmark = pytest.mark.live
+
+REPOSITORY: Final = Path(__file__).parent.parent.parent
+
+
+def quick(folder: Path, *command: str) -> Any:
+    """The JSON of a tiny run."""
+    path = folder / "result.json"
+    options = ["--quick", "--json", str(path)]
+    done = CliRunner().invoke(main, [*command, *options], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return orjson.loads(path.read_bytes())
 
 
 @pytest.mark.parametrize("experiment", ["search", "agree", "chaos"])
@@ -18,13 +35,17 @@ def test_an_experiment_runs_and_writes_its_result(
     experiment: str, index: Path, tmp_path: Path
 ) -> None:
     """A quick run ends well and its JSON names the experiment and how to repeat it."""
-    path = tmp_path / "result.json"
-    options = ["--quick", "--seed", "3", "--index", str(index), "--json", str(path)]
-    done = CliRunner().invoke(main, [experiment, *options], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    result = orjson.loads(path.read_bytes())
+    result = quick(tmp_path, experiment, "--seed", "3", "--index", str(index))
     assert result["experiment"] == experiment
     assert result["header"]["seed"] == 3
+
+
+def test_a_leg_is_measured_in_three_ways(tmp_path: Path) -> None:
+    """The fan-out's result has the cost of a leg of each arm."""
+    result = quick(tmp_path, "fanout", "--shards", "20")
+    assert (result["experiment"], result["shards"]) == ("fanout", 20)
+    assert set(result["arms"]) == {"hedgerow", "post_per_leg", "echo_floor"}
+    assert all(arm["us_per_leg"] > 0 for arm in result["arms"].values())
 
 
 def test_a_missing_index_is_one_sentence(tmp_path: Path) -> None:
@@ -32,3 +53,34 @@ def test_a_missing_index_is_one_sentence(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["search", "--index", str(tmp_path)])
     assert done.exit_code == 2
     assert "There is no index" in done.output
+
+
+def test_a_killed_benchmark_leaves_nothing_behind(index: Path, tmp_path: Path) -> None:
+    """Where no code of ours can run any more, the system ends what was started."""
+    script = (
+        "import sys, time; from pathlib import Path; from bench.fleet import Shape, running\n"
+        "with running(Shape(Path(sys.argv[1]))): print('ready', flush=True); time.sleep(60)"
+    )
+    own = tmp_path / "index"
+    own.symlink_to(index)
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(own)], stdout=subprocess.PIPE, cwd=REPOSITORY
+    ) as benchmark:
+        assert benchmark.stdout is not None
+        assert benchmark.stdout.readline() == b"ready\n"
+        assert len(commands_with(str(own))) == 5
+        benchmark.kill()
+    deadline_s = time.monotonic() + 3
+    while commands_with(str(own)) and time.monotonic() < deadline_s:
+        time.sleep(POLL_S)
+    assert not commands_with(str(own))
+
+
+def commands_with(text: str) -> list[bytes]:
+    """Command lines of the running processes that contain ``text``."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if text.encode() in (command := file.read_bytes()):
+                found.append(command)
+    return found
