@@ -198,7 +198,7 @@ class Race:
         return (
             self.in_flight > 0
             and not self.decided
-            and self._counted_attempts() < min(terms.attempts_max, len(self.replicas))
+            and self._counted_attempts() < terms.attempts_max
         )
 
     def replied(self, attempt: Attempt, reply: Any, terms: Terms, now: float) -> Sequence[Attempt]:
