@@ -1,0 +1,200 @@
+"""Trouble everywhere at once: what hedging must not make worse."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from bench.virtual_time import run
+from bench.workload import constant, poisson
+from root.budget import BudgetTerms
+from root.hedging import Fixed, Policy, Quantile
+from tests.sim.fleet import (
+    BareRoot,
+    ScriptedFleet,
+    at,
+    card,
+    dealt,
+    extra_in_windows,
+    quantile_s,
+)
+from tests.sim.scripted import Deed, Leg, by_shard, fails, takes, takes_about
+
+HEDGING = pytest.mark.parametrize("policy", [Fixed(0.02), Quantile()], ids=lambda p: str(p.name))
+
+
+@HEDGING
+def test_a_slow_shard_is_not_pushed_over_the_edge(policy: Policy) -> None:
+    """All replicas of a shard 30 % slower at 70 % load: traffic stays within the budget, and
+    within ten seconds of healing queries are as fast as before.
+
+    Six leaves of one worker, two replicas, six shards: a query is one leg a leaf on average.
+    """
+
+    async def main() -> None:
+        random = Random("legs")
+        usual, slower = takes_about(0.005, 0.2, random), takes_about(0.0065, 0.2, random)
+        fleet = ScriptedFleet(card(6), dealt(6, leaves=6, replicas=2), usual, workers=1)
+        terms = BudgetTerms(max_extra_load=0.05, floor_per_s=1.0, burst=20.0)
+        root = BareRoot(fleet, policy, terms, timeout_s=2.0)
+        rate_per_s = 0.7 / 0.0051
+        before = await root.open_loop(poisson(rate_per_s, 10.0, Random("before")))
+        fleet[0].script = fleet[1].script = by_shard({0: slower}, usual)
+        during = await root.open_loop(poisson(rate_per_s, 10.0, Random("during")))
+        fleet[0].script = fleet[1].script = usual
+        await root.open_loop(poisson(rate_per_s, 10.0, Random("healing")))
+        after = await root.open_loop(poisson(rate_per_s, 10.0, Random("after")))
+        legs = 6 * len(during)
+        assert sum(query.extra for query in during) <= legs * 0.05 + 10.0 * 1.0 + 20.0
+        assert quantile_s(after, 0.95) < 1.3 * quantile_s(before, 0.95)
+        assert all(query.complete for query in before + during + after)
+
+    run(main)
+
+
+@HEDGING
+def test_a_slowdown_of_everything_is_hedged_within_the_budget(policy: Policy) -> None:
+    """Every leaf is five times slower at once: no second sees more than the budget's extra."""
+
+    async def main() -> None:
+        random = Random("legs")
+        fleet = ScriptedFleet(
+            card(8), dealt(8, leaves=4, replicas=2), takes_about(0.01, 0.3, random)
+        )
+        terms = BudgetTerms(max_extra_load=0.05, floor_per_s=1.0, burst=5.0)
+        root = BareRoot(fleet, policy, terms)
+
+        def slow_down() -> None:
+            for leaf in fleet.leaves:
+                leaf.script = takes_about(0.05, 0.3, random)
+
+        at(10.0, slow_down)
+        seen = await root.open_loop(constant(50.0, 20.0))
+        assert sum(query.extra for query in seen) > 100
+        for primaries, extra in extra_in_windows(seen, 1.0):
+            # What is answered within a second was sent in it or just before.
+            assert extra <= (primaries + 8 * 5) * 0.05 + 1.0 + 5.0
+
+    run(main)
+
+
+def test_a_query_that_is_slow_by_nature_is_not_done_twice() -> None:
+    """Three seconds of work on whichever leaf: the leaves work a tenth more at most.
+
+    A share of legs alone would allow five per cent; the floor and the burst add to it.
+    """
+
+    async def main() -> None:
+        fleet = ScriptedFleet(card(10), dealt(10, leaves=4, replicas=2), takes(0.005))
+        terms = BudgetTerms(floor_per_s=0.1, burst=5.0)
+        root = BareRoot(fleet, Quantile(), terms, timeout_s=10.0)
+        await root.open_loop(constant(50.0, 5.0))
+        for leaf in fleet.leaves:
+            leaf.script = takes(3.0)
+        before_s = sum(leaf.counts.worked_s for leaf in fleet.leaves)
+        seen = await root.open_loop(constant(1.0, 20.0))
+        worked_s = sum(leaf.counts.worked_s for leaf in fleet.leaves) - before_s
+        assert all(query.complete for query in seen)
+        assert worked_s <= 1.1 * 3.0 * 10 * len(seen)
+
+    run(main)
+
+
+@HEDGING
+def test_an_empty_budget_ends_no_attempt(policy: Policy) -> None:
+    """Without a token to spend, every query still gets its first attempts' answers."""
+
+    async def main() -> None:
+        fleet = ScriptedFleet(card(10), dealt(10, leaves=4, replicas=2), takes(0.005))
+        root = BareRoot(fleet, policy, BudgetTerms(max_extra_load=0.0))
+        await root.open_loop(constant(100.0, 1.0))
+        for leaf in fleet.leaves:
+            leaf.script = takes(0.5)
+        seen = await root.open_loop(constant(50.0, 2.0))
+        assert all(query.complete and not query.extra for query in seen)
+        assert root.ledger.ended["won"] == root.ledger.sent["primary"]
+        assert root.ledger.denied > 0
+
+    run(main)
+
+
+def test_a_refused_hedge_leaves_nothing_hanging() -> None:
+    """With no token left, a leg whose only attempt fails ends there, not at the deadline."""
+
+    async def main() -> None:
+        fleet = ScriptedFleet(card(1), [[0], [0]], takes(0.005))
+        root = BareRoot(fleet, Fixed(0.01), BudgetTerms(max_extra_load=0.0))
+        await root.open_loop(constant(100.0, 2.0))
+        fleet[0].script = fleet[1].script = fails("error", after_s=0.05, detail="disk")
+        seen = await root.query()
+        assert root.ledger.denied == 1
+        assert seen.took_s == pytest.approx(0.05, abs=0.001)
+        assert seen.outcome.missing == {0: "error"}
+        assert seen.outcome.details == {0: "disk"}
+
+    run(main)
+
+
+def test_a_lost_leaf_needs_no_token() -> None:
+    """With no token left, the legs of a leaf that is gone are done elsewhere at once."""
+
+    async def main() -> None:
+        fleet = ScriptedFleet(card(2), [[0, 1], [0, 1]], takes(0.01))
+        root = BareRoot(fleet, Fixed(0.1), BudgetTerms(max_extra_load=0.0))
+        at(0.005, lambda: fleet.disconnect(0))
+        seen = await root.query()
+        assert seen.complete
+        assert seen.took_s < 0.02
+
+    run(main)
+
+
+def test_a_full_queue_is_no_death() -> None:
+    """Every leaf says busy: one more attempt a leg at most, nobody is thrown out, and hedging
+    rests; the moment they have room again everything is answered.
+    """
+
+    async def main() -> None:
+        fleet = ScriptedFleet(card(6), dealt(6, leaves=3, replicas=3), takes(0.005))
+        root = BareRoot(fleet, Quantile())
+        await root.open_loop(constant(100.0, 2.0))
+        for leaf in fleet.leaves:
+            leaf.script = fails("busy")
+        refused = await root.open_loop(constant(20.0, 1.0))
+        for query in refused:
+            assert set(query.outcome.missing.values()) == {"refused"}
+            assert query.gather.tally.sent <= 2 * query.gather.legs
+        assert all(leaf.leaf.connected for leaf in fleet.leaves)
+        random = Random("legs")
+        for leaf in fleet.leaves:
+            leaf.script = takes_about(0.005, 1.0, random)
+        hedged_before = root.ledger.sent["hedge"]
+        healed = await root.open_loop(constant(100.0, 0.8))
+        assert all(query.complete for query in healed)
+        assert root.ledger.sent["hedge"] == hedged_before
+
+    run(main)
+
+
+def test_work_is_finished_where_it_has_begun_and_no_more() -> None:
+    """After a query is given up, a leaf works on what it had begun and on nothing else."""
+    work_s = 0.05
+
+    async def main() -> None:
+        begun: list[Leg] = []
+
+        def script(leg: Leg) -> Deed:
+            begun.append(leg)
+            return Deed(work_s)
+
+        fleet = ScriptedFleet(card(8), [list(range(8))], script, workers=1)
+        root = BareRoot(fleet, Fixed(0.01), timeout_s=0.12)
+        first = await root.query()
+        assert len(first.outcome.replies) == 2
+        second = await root.query(timeout_s=0.2)
+        # The third leg was at work when the first query ended; the second begins after it.
+        assert len(second.outcome.replies) == 3
+        assert fleet[0].counts.dropped == 6
+
+    run(main)

@@ -1,0 +1,98 @@
+"""When hedges start: the learned trigger over minutes of traffic, and before there is any."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from bench.virtual_time import run
+from bench.workload import constant
+from root.budget import BudgetTerms
+from root.hedging import MIN_SAMPLES, Fixed, Off, Policy, Quantile
+from tests.sim.fleet import BareRoot, ScriptedFleet, card, dealt, quantile_s
+from tests.sim.scripted import Deed, Leg, Script, hangs, takes, takes_about
+
+
+def now_and_then(slow_every: int, slow_s: float, otherwise_s: float) -> Script:
+    """Every so manieth leg is slow, whichever leaf it comes to."""
+    legs = 0
+
+    def script(_: Leg) -> Deed:
+        nonlocal legs
+        legs += 1
+        return Deed(otherwise_s if legs % slow_every else slow_s)
+
+    return script
+
+
+def test_a_slow_replica_does_not_drag_the_trigger_along() -> None:
+    """One replica goes from 10 to 100 ms for five minutes: hedges go on, and so does speed.
+
+    Times of hedged legs fed back into the trigger would make it climb until nothing is hedged;
+    losers left out would pull it down until everything is.
+    """
+
+    async def main() -> None:
+        random = Random("legs")
+        usual, slow = takes_about(0.01, 0.3, random), takes_about(0.1, 0.3, random)
+        fleet = ScriptedFleet(card(4), dealt(4, leaves=4, replicas=2), usual)
+        root = BareRoot(fleet, Quantile(0.95))
+        await root.open_loop(constant(30.0, 30.0))
+        healthy_s = root.history.quantile(0.95)
+        assert healthy_s is not None
+        fleet[1].script = slow
+        for _ in range(5):
+            minute = await root.open_loop(constant(30.0, 60.0))
+            trigger_s = root.history.quantile(0.95)
+            assert trigger_s is not None
+            assert healthy_s / 2 < trigger_s < healthy_s * 2
+            assert sum(query.gather.tally.hedged for query in minute) > 50
+            assert quantile_s(minute, 0.99) < 0.030
+
+    run(main)
+
+
+def test_a_quiet_system_hedges_too() -> None:
+    """At one query a second some legs are hedged, and no more than the budget's floor allows."""
+
+    async def main() -> None:
+        fleet = ScriptedFleet(
+            card(16), dealt(16, leaves=4, replicas=2), now_and_then(10, 0.2, 0.005)
+        )
+        terms = BudgetTerms(max_extra_load=0.001, floor_per_s=0.5, burst=1.0)
+        root = BareRoot(fleet, Quantile(0.8), terms)
+        duration_s = 300.0
+        seen = await root.open_loop(constant(1.0, duration_s))
+        legs = sum(query.gather.legs for query in seen)
+        extra = sum(query.extra for query in seen)
+        assert 20 < extra <= legs * 0.001 + duration_s * 0.5 + 1.0
+
+    run(main)
+
+
+@pytest.mark.parametrize("policy", [Off(), Fixed(0.01), Quantile()], ids=lambda p: str(p.name))
+def test_a_slow_start_is_no_storm(policy: Policy) -> None:
+    """Where the first queries of all are slow, they end, and nothing is hedged on no history."""
+
+    async def main() -> None:
+        fleet = ScriptedFleet(card(10), dealt(10, leaves=4, replicas=2), takes(0.4))
+        root = BareRoot(fleet, policy)
+        seen = await root.open_loop(constant(MIN_SAMPLES / 10 / 0.4, 0.4))
+        assert all(query.complete for query in seen)
+        assert not any(query.extra for query in seen)
+
+    run(main)
+
+
+def test_a_start_into_a_hanging_fleet_is_no_storm() -> None:
+    """Nothing ever answers: there is never a quantile, every query ends, the budget holds."""
+
+    async def main() -> None:
+        fleet = ScriptedFleet(card(10), dealt(10, leaves=4, replicas=2), hangs())
+        root = BareRoot(fleet, Quantile(), BudgetTerms(burst=5.0), timeout_s=0.3)
+        seen = await root.open_loop(constant(50.0, 10.0))
+        assert all(query.took_s == pytest.approx(0.3) for query in seen)
+        assert sum(query.extra for query in seen) <= 10.0 * 1.0 + 5.0
+
+    run(main)
