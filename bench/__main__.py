@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -12,11 +11,12 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
+import uvloop
 from rich.console import Console
 
 from bench import corpus, report
 from bench.client import connected
-from bench.experiments import agree, chaos, search
+from bench.experiments import agree, chaos, fanout, search
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.queries import mixed, vocabulary
 from bench.reference import Reference
@@ -61,6 +61,23 @@ def main() -> None:
     """Measure what Hedgerow claims."""
 
 
+@main.command("fanout")
+@common_options
+@click.option("--shards", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@click.option("--leaves", type=click.IntRange(1, 64), default=4, show_default=True)
+def fanout_command(
+    seed: int, quick: bool, json_path: Path | None, shards: int, leaves: int
+) -> None:
+    """The cost of a leg: the whole path, a POST a leg, and bare sockets."""
+    plan = fanout.Plan(rounds=2, legs=200, warm_up_legs=100) if quick else fanout.Plan()
+    growth = () if quick else fanout.GROWTH
+    try:
+        results = uvloop.run(fanout.run(shards, growth, leaves, plan))
+    except FleetError as error:
+        raise Refused(str(error)) from error
+    publish("fanout", seed, json_path, results, fanout.show)
+
+
 @main.command("search")
 @common_options
 @index_option
@@ -73,9 +90,9 @@ def search_command(
     if quick:
         plan = search.Plan(rounds=1, requests=50, clients=4, rate_per_s=50, open_s=1)
     with fleet_on(index) as (fleet, folder):
-        queries = asyncio.run(draw(fleet, folder, seed, 50 if quick else 1000))
+        queries = uvloop.run(draw(fleet, folder, seed, 50 if quick else 1000))
         reference = Reference(folder)
-        result = asyncio.run(search.run(fleet, queries, reference, plan, seed))
+        result = uvloop.run(search.run(fleet, queries, reference, plan, seed))
     publish("search", seed, json_path, result, search.show)
 
 
@@ -88,8 +105,8 @@ def agree_command(
 ) -> None:
     """How often the root's first page is the one of a single big index."""
     with fleet_on(index) as (fleet, folder):
-        drawn = asyncio.run(draw(fleet, folder, seed, 50 if quick else queries))
-        result = asyncio.run(agree.run(fleet, drawn, Reference(folder)))
+        drawn = uvloop.run(draw(fleet, folder, seed, 50 if quick else queries))
+        result = uvloop.run(agree.run(fleet, drawn, Reference(folder)))
     publish("agree", seed, json_path, result, agree.show)
     if result.share_equal < agree.SHARE_WANTED:
         sys.exit(1)
@@ -107,8 +124,8 @@ def chaos_command(
     if quick:
         plan = chaos.Plan(rate_per_s=50, duration_s=3, kill_at_s=1, stop_at_s=2)
     with fleet_on(index) as (fleet, folder):
-        queries = asyncio.run(draw(fleet, folder, seed, 20 if quick else 200))
-        result = asyncio.run(chaos.run(fleet, queries, plan, seed))
+        queries = uvloop.run(draw(fleet, folder, seed, 20 if quick else 200))
+        result = uvloop.run(chaos.run(fleet, queries, plan, seed))
     publish("chaos", seed, json_path, result, chaos.show)
     if not (result.unharmed and result.account.balanced):
         sys.exit(1)
@@ -140,7 +157,7 @@ def publish(
     show: Callable[[Any, Console], None],
 ) -> None:
     """Print header and tables, and write the JSON if asked to."""
-    console = Console()
+    console = Console(emoji=False)  # name:file is a query, not a picture
     head = report.header(experiment, seed)
     report.show_header(head, console)
     show(result, console)
