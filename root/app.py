@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
+import msgspec
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -114,36 +115,27 @@ class Root:
 
     async def topology(self, _: Request) -> Response:
         """Answer ``GET /topology``: leaves, generations, and who holds what."""
-        names = {channel.leaf: channel.name for channel in self.fleet.channels.values()}
+        fleet, view = self.fleet, self.fleet.view()
+        names = {channel.leaf: channel.name for channel in fleet.channels.values()}
         body = {
-            "generation": self.fleet.current.card.generation if self.fleet.current else None,
-            "generations": {
-                name: {
-                    "documents": view.documents,
-                    "fields": [field.name for field in view.card.fields],
-                    "shards": [
-                        {"shard": i, "documents": n, "leaves": [names[leaf] for leaf in leaves]}
-                        for i, (n, leaves) in enumerate(
-                            zip(view.card.documents, view.replicas, strict=True)
-                        )
-                    ],
-                }
-                for name, view in self.fleet.views.items()
-            },
-            "leaves": [
+            "generation": view.card.generation if view else None,
+            "documents": view.documents if view else 0,
+            "fields": list(view.card.fields) if view else [],
+            "shards": [
                 {
-                    "leaf": channel.name,
-                    "url": channel.url,
-                    "connected": channel.leaf.connected,
-                    "problem": channel.problem or None,
-                    "pid": channel.hello.pid if channel.hello else None,
-                    "domain": channel.hello.domain if channel.hello else None,
-                    "notice": (channel.hello.notice or None) if channel.hello else None,
-                    "outstanding": channel.owed,
-                    "latency_ms": milliseconds(channel.leaf.latency_s),
+                    "shard": shard,
+                    "documents": view.card.documents[shard],
+                    "leaves": [names[leaf] for leaf in leaves],
                 }
-                for channel in self.fleet.channels.values()
-            ],
+                for shard, leaves in view.shard_replicas()
+            ]
+            if view
+            else [],
+            "generations": {
+                name: {"documents": held.documents, "uncovered": held.uncovered}
+                for name, held in fleet.views.items()
+            },
+            "leaves": [channel.described() for channel in fleet.channels.values()],
         }
         return _json(body)
 
@@ -257,4 +249,4 @@ async def _http_problem(_: Request, error: Exception) -> Response:
 
 
 def _json(body: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(body), status, media_type=JSON)
+    return Response(msgspec.json.encode(body), status, media_type=JSON)

@@ -133,6 +133,22 @@ class Channel:
         """Legs that the leaf has not ended."""
         return len(self._waiting)
 
+    def described(self) -> dict[str, Any]:
+        """Return what an operator wants to know of the leaf and its connection."""
+        hello = self.hello
+        return {
+            "leaf": self.name,
+            "url": self.url,
+            "connected": self.leaf.connected,
+            "problem": self.problem or None,
+            "pid": hello.pid if hello else None,
+            "domain": hello.domain if hello else None,
+            "workers": hello.workers if hello else None,
+            "notice": (hello.notice or None) if hello else None,
+            "outstanding": self.owed,
+            "latency_ms": round(self.leaf.latency_s * 1000.0, 3),
+        }
+
     # --- the connection ---
 
     async def run(self, session: aiohttp.ClientSession) -> None:
@@ -144,6 +160,9 @@ class Channel:
                 self._say(str(lost))
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 self._say(str(error) or "no answer in time")
+            except Exception as error:  # a fault of ours must not end the channel for ever
+                log.exception("the channel to %s failed", self.url)
+                self.problem = f"the root failed: {type(error).__name__}"
             await asyncio.sleep(RETRY_S[min(self._failures, len(RETRY_S) - 1)])
             self._failures += 1
 

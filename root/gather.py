@@ -262,6 +262,8 @@ class Gather:
                 case "denied":
                     self._no_hedge_before_s = now + PAUSE_S
                     break
+                case _ as unknown:
+                    assert_never(unknown)
         return actions
 
     def _longest_waiting(self) -> Attempt | None:

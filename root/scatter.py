@@ -67,7 +67,16 @@ class LeafTransport(Protocol):
 class Flight:
     """A gather on its way. Transports call ``replied``, ``failed`` and then ``settle``."""
 
-    __slots__ = ("_done", "_loop", "_timer", "_transport", "ask", "gather", "reply_type")
+    __slots__ = (
+        "_done",
+        "_loop",
+        "_timer",
+        "_timer_at_s",
+        "_transport",
+        "ask",
+        "gather",
+        "reply_type",
+    )
 
     def __init__(self, gather: Gather, ask: Ask, transport: LeafTransport) -> None:
         """Nothing is sent before ``land``."""
@@ -77,7 +86,8 @@ class Flight:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._done: asyncio.Future[None] | None = self._loop.create_future()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at_s = 0.0
 
     async def land(self) -> Outcome:
         """Send everything and wait for the outcome; cancelled, it cancels what is in flight."""
@@ -117,9 +127,10 @@ class Flight:
         wakeup_s = self.gather.wakeup
         if wakeup_s is None:
             done.set_result(None)
-        elif self._timer is None or wakeup_s < self._timer.when():
+        elif self._timer is None or wakeup_s < self._timer_at_s:
             self._disarm()
             self._timer = self._loop.call_at(wakeup_s, self._ring)
+            self._timer_at_s = wakeup_s
 
     def _ring(self) -> None:
         self._timer = None

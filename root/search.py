@@ -59,12 +59,16 @@ class Searches:
         """Return the body of the answer. Raises CallerError or FleetError."""
         pursuit = self._pursue(request, now)
         query = self._query(request, pursuit.view)
-        self._check_names(request, pursuit.view)
         found = await self._query_phase(pursuit, query)
         documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
         body = answer.search_body(pursuit, found, documents)
         self._raise_unless_covered(pursuit, body)
         return body
+
+    async def candidates(self, request: SearchRequest, now: float) -> Finalists:
+        """Return what phase one alone comes to: who may be on the page, and the total."""
+        pursuit = self._pursue(request, now)
+        return await self._query_phase(pursuit, self._query(request, pursuit.view))
 
     async def document(self, document_id: str, now: float) -> dict[str, Any]:
         """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
@@ -172,6 +176,7 @@ class Searches:
         return Pursuit(view, now, now + timeout_ms / 1000.0, request)
 
     def _query(self, request: SearchRequest, view: View) -> Query:
+        self._check_names(request, view)
         names = [f.name for f in view.card.fields]
         if request.q is not None:
             return parse(request.q, names)
