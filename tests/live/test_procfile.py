@@ -23,15 +23,21 @@ pytestmark = pytest.mark.live
 REPOSITORY: Final = Path(__file__).parent.parent.parent
 BIN: Final = Path(sys.executable).parent
 READY_S_MAX: Final = 30.0
+MAKE_VARIABLES: Final = frozenset({"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"})
 END_S_MAX: Final = 3.0
 """What is promised after Ctrl-C."""
+
+
+def clean_environment() -> dict[str, str]:
+    """This environment without what a make that runs these tests tells the makes below it."""
+    return {name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES}
 
 
 def environment(index: Path) -> dict[str, str]:
     """The settings of a fleet on free ports, found again by its index in /proc."""
     root, *_ = free_ports(1)
     return {
-        **os.environ,
+        **clean_environment(),
         "PATH": f"{BIN}:{os.environ['PATH']}",
         "HEDGEROW_INDEX": str(index),
         "HEDGEROW_PORT": str(root),
@@ -181,14 +187,14 @@ def test_an_unfit_python_is_one_sentence(script: str, sentence: str, tmp_path: P
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
-    done = make(f"PYTHON={python}", f"VENV={tmp_path / 'venv'}", env=dict(os.environ))
+    done = make(f"PYTHON={python}", f"VENV={tmp_path / 'venv'}", env=clean_environment())
     assert done.returncode == 2
     assert sentence in done.stderr
 
 
 def test_no_python_is_one_sentence(tmp_path: Path) -> None:
     """A Python that is not there is said, too."""
-    done = make("PYTHON=no-such-python", f"VENV={tmp_path / 'venv'}", env=dict(os.environ))
+    done = make("PYTHON=no-such-python", f"VENV={tmp_path / 'venv'}", env=clean_environment())
     assert done.returncode == 2
     assert "there is no no-such-python" in done.stderr
 
