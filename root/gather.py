@@ -176,7 +176,7 @@ class Gather:
         """Take a fact; return what is to be done about it."""
         match event:
             case AttemptReplied():
-                return self._replied(event.attempt, event.reply, now)
+                return self._replied(event, now)
             case AttemptFailed():
                 return self._failed(event, now)
             case AlarmRang():
@@ -196,10 +196,10 @@ class Gather:
             return self.deadline_s
         return min(max(late.sent_s + self._delay_s, self._no_hedge_before_s), self.deadline_s)
 
-    def _replied(self, attempt: Attempt, reply: Any, now: float) -> Sequence[Action]:
-        race = self._races[attempt.slot]
-        was_open = not race.decided
-        losers = race.replied(attempt, reply, self.terms, now)
+    def _replied(self, event: AttemptReplied, now: float) -> Sequence[Action]:
+        race = self._races[event.attempt.slot]
+        was_open = race.reply is None and race.missing is None
+        losers = race.replied(event.attempt, event.reply, self.terms, now)
         if was_open:
             self._open -= 1
             if self._open == 0:

@@ -21,7 +21,7 @@ from root.gather import (
 )
 from root.hedging import MIN_SAMPLES, NEVER_S, Fixed, Off, Policy, Progress, Quantile
 from root.latency import Latency
-from root.race import Attempt, Terms
+from root.race import Attempt, Race, Terms
 from root.ranking import Leaf
 from tests.root.conftest import history_of, leaves, terms
 
@@ -174,6 +174,24 @@ def test_an_unknown_event_is_a_fault_of_the_driver() -> None:
     gather, _ = gather_over([leaves(1)], terms())
     with pytest.raises(AssertionError):
         gather.handle("event", 0.0)  # type: ignore[arg-type]
+
+
+class Undecided(Race):
+    """A race that answers a hedge with a word that is in no table."""
+
+    __slots__ = ()
+
+    def hedge(self, number: int, terms: Terms, now: float) -> Any:
+        return "perhaps"
+
+
+def test_an_unknown_word_from_a_race_is_a_fault_of_ours() -> None:
+    """The table of what a hedge may come to is complete."""
+    gather = Gather([(0, leaves(2))], Fixed(0.020), terms(), DEADLINE_S)
+    gather._races = [Undecided(0, 0, leaves(2))]
+    gather.start(0.0)
+    with pytest.raises(AssertionError):
+        ring(gather)
 
 
 # --- hedging -----------------------------------------------------------------------------
