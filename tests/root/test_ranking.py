@@ -141,6 +141,19 @@ def test_only_untried_connected_leaves_are_chosen(
         assert chosen.cost(0.0) == min(leaf.cost(0.0) for leaf in possible)
 
 
+@pytest.mark.parametrize(
+    ("connected", "name"), [((1, 0), "a"), ((0, 1), "b"), ((0, 0), None), ((0, 1, 0), "b")]
+)
+def test_the_only_connected_leaf_is_chosen(connected: tuple[int, ...], name: str | None) -> None:
+    """However dear it is: there is no other."""
+    replicas = leaves(len(connected))
+    for leaf, up in zip(replicas, connected, strict=True):
+        leaf.connected = bool(up)
+        leaf.outstanding = 100 * up
+    chosen = choose(replicas, (), Random("only"), 0.0)
+    assert name == (chosen.name if chosen else None)
+
+
 @pytest.mark.parametrize("count", [2, 3, 5])
 @pytest.mark.parametrize("tried", [0, 1])
 def test_ties_spread_evenly(count: int, tried: int) -> None:
