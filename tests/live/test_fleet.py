@@ -74,4 +74,5 @@ def test_nobody_notices_a_killed_and_a_stopped_leaf(fleet: Fleet, index: Path) -
     result = asyncio.run(chaos.run(fleet, queries, plan, SEED))
     assert result.unharmed, (result.phases, result.wrong, result.said)
     assert result.account.balanced, result.account
-    assert result.account.fates.get("failed", 0) > 0, "nothing was in flight when a leaf died"
+    moved = result.account.fates.get("failed", 0) + result.account.fates.get("cancelled", 0)
+    assert moved > 0, "nothing was in flight when the leaves went"
