@@ -30,6 +30,7 @@ from leaf.protocol import (
     Hits,
     LeafFrame,
     LeafHello,
+    Refusal,
 )
 from root.race import Attempt, FailureReason
 from root.ranking import Leaf
@@ -257,10 +258,21 @@ class Channel:
             self._deliver(frame, now)
 
     def _deliver(self, frame: LeafFrame, now: float) -> None:
+        """Hand out what a frame ends; a query that it decides hears so even if the rest of
+        the frame breaks the protocol.
+        """
+        touched: list[Flight] = []
+        try:
+            self._hand_out_answers(frame, now, touched)
+            self._hand_out_refusals(frame.refusals, now, touched)
+        finally:
+            for flight in touched:
+                flight.settle()
+
+    def _hand_out_answers(self, frame: LeafFrame, now: float, touched: list[Flight]) -> None:
         waiting = self._waiting
         seen_s = 0.0
         reported_us = 0
-        touched: list[Flight] = []
         last: Flight | None = None
         replies: list[Hits] | list[Documents]
         for replies in (frame.hits, frame.documents):
@@ -282,8 +294,14 @@ class Channel:
                 if flight is not last:
                     touched.append(flight)
                     last = flight
-        for refusal in frame.refusals:
-            entry = waiting.pop(refusal.leg, None)
+        self.seen_s += seen_s
+        self.reported_us += reported_us
+
+    def _hand_out_refusals(
+        self, refusals: list[Refusal], now: float, touched: list[Flight]
+    ) -> None:
+        for refusal in refusals:
+            entry = self._waiting.pop(refusal.leg, None)
             if entry is None:
                 raise BrokenProtocol(f"the leaf refused leg {refusal.leg}, which it does not owe")
             flight, attempt = entry
@@ -291,10 +309,6 @@ class Channel:
             attempt.service_us = refusal.service_us
             flight.failed(attempt, refusal.reason, refusal.detail, now)
             touched.append(flight)
-        self.seen_s += seen_s
-        self.reported_us += reported_us
-        for flight in touched:
-            flight.settle()
 
     # --- losing the leaf ---
 
