@@ -79,11 +79,6 @@ class ScriptedFleet(Fleet):
         return self.leaves[number]
 
     @property
-    def owed(self) -> int:
-        """Legs that have not ended."""
-        return sum(leaf.owed for leaf in self.leaves)
-
-    @property
     def received(self) -> int:
         """Legs that leaves have received."""
         return sum(len(leaf.received) for leaf in self.leaves)
@@ -142,7 +137,7 @@ class BareRoot:
 
     def __init__(
         self,
-        fleet: ScriptedFleet,
+        fleet: Fleet,
         policy: Policy,
         budget: BudgetTerms | None = None,
         *,
@@ -162,7 +157,7 @@ class BareRoot:
         self._random = Random(f"{seed}:replicas")
         self._view = fleet.view()
 
-    async def query(self, timeout_s: float | None = None) -> Seen:
+    async def query(self, timeout_s: float | None = None, body: bytes = b"{}") -> Seen:
         """Ask every shard once; with every leaf lost, as if one had been lost just now."""
         now = asyncio.get_running_loop().time()
         deadline_s = now + (timeout_s or self.timeout_s)
@@ -170,7 +165,7 @@ class BareRoot:
         self._view = self.fleet.view() or self._view
         assert self._view is not None
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
-        ask = Ask("search", GENERATION, b"{}", deadline_s)
+        ask = Ask("search", GENERATION, body, deadline_s)
         outcome = await scatter(gather, ask, self.fleet)
         return Seen(now, asyncio.get_running_loop().time() - now, outcome, gather)
 
@@ -188,8 +183,8 @@ class BareRoot:
     @property
     def accounted(self) -> bool:
         """Whether every attempt has ended, once, and no leaf is thought to owe anything."""
-        idle = all(leaf.leaf.outstanding == 0 for leaf in self.fleet.leaves)
-        return self.ledger.in_flight == 0 and self.fleet.owed == 0 and idle
+        idle = all(channel.leaf.outstanding == 0 for channel in self.fleet.channels.values())
+        return self.ledger.in_flight == 0 and idle
 
 
 def at(delay_s: float, step: Callable[[], object]) -> None:
