@@ -21,7 +21,11 @@ GENERATION: Final = "canned"
 
 NOTICE: Final = "CANNED ANSWERS: ten constant hits a shard, nothing is searched"
 
-_SCORES: Final = [float(HITS - rank) for rank in range(HITS)]
+SCORE_MAX: Final = 20.0
+SCORE_STEP: Final = 0.7310585786300049
+SPREAD: Final = 7919
+"""Scores look like real ones: as many digits, falling within a shard, and another best score
+in each shard (a prime apart), so that merging sees neither ties nor an order it could know."""
 
 
 class CannedShard:
@@ -33,13 +37,15 @@ class CannedShard:
     documents = HITS
 
     def __init__(self, shard: int, shards: int) -> None:
+        best = SCORE_MAX - (shard * SPREAD % shards) / shards
+        self._scores = [best - rank * SCORE_STEP for rank in range(HITS)]
         self._ordinals = [rank * shards + shard for rank in range(HITS)]
 
     def search(self, prepared: Any, k: int, /) -> tuple[int, list[float], list[int]]:  # noqa: ARG002
         """Return the same hits, whatever the query."""
         if k < HITS:
-            return HITS, _SCORES[:k], self._ordinals[:k]
-        return HITS, _SCORES, self._ordinals
+            return HITS, self._scores[:k], self._ordinals[:k]
+        return HITS, self._scores, self._ordinals
 
     def fetch(
         self,
@@ -59,7 +65,7 @@ class CannedShard:
         return [ordinal] if ordinal in self._ordinals else []
 
     def _document(self, ordinal: int) -> FetchedDocument:
-        score = _SCORES[self._ordinals.index(ordinal)]
+        score = self._scores[self._ordinals.index(ordinal)]
         identity = f"canned-{ordinal:07d}"
         return FetchedDocument(ordinal, score, identity, {"name": identity}, {})
 

@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from queue import SimpleQueue
 from typing import Final
 
 from leaf.admission import AdmissionQueue, Bite, Depth
@@ -33,10 +32,10 @@ class Workers:
         self._queue = queue
         self._clock = clock
         self._lock = threading.Lock()
-        self._idle = 0
-        # A queue in C is the cheapest thing in Python that a thread can sleep on: waking one
-        # costs a tenth of a Condition's. True wakes one worker, False ends one.
-        self._bell: SimpleQueue[bool] = SimpleQueue()
+        # Idle workers, each by the lock that it sleeps on: a bare lock is the cheapest thing
+        # that a thread can sleep on, and one of its own wakes nobody else. The last to fall
+        # asleep is woken first, for its caches are warm.
+        self._asleep: list[threading.Lock] = []
         self._stopping = False
         self._threads = [
             threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
@@ -55,9 +54,11 @@ class Workers:
 
     def stop(self, patience_s: float) -> bool:
         """End the threads; False when one is still at work after this time."""
-        self._stopping = True
-        for _ in self._threads:
-            self._bell.put(False)
+        with self._lock:
+            self._stopping = True
+            asleep, self._asleep = self._asleep, []
+        for bell in asleep:
+            bell.release()
         end_s = time.monotonic() + patience_s
         for thread in self._threads:
             if thread.is_alive():
@@ -74,10 +75,10 @@ class Workers:
         legs, now = task.legs, self._clock()
         with self._lock:
             admitted, retry_s, expired = self._queue.offer(task, now)
-            wake = min(self._idle, self._queue.bites())
-            self._idle -= wake
-        for _ in range(wake):
-            self._bell.put(True)
+            asleep = self._asleep
+            woken = [asleep.pop() for _ in range(min(len(asleep), self._queue.bites()))]
+        for bell in woken:
+            bell.release()
         if admitted < legs:
             self._refuse_busy(task, range(admitted, legs), retry_s)
         self._deliver(expired, "expired", now)
@@ -120,23 +121,27 @@ class Workers:
         """Be one worker."""
         queue, lock, clock = self._queue, self._lock, self._clock
         perform = Performer(clock).perform
+        bell = threading.Lock()
+        bell.acquire()
         done: Bite[Task] | None = None
         began = 0.0
-        while not self._stopping:
+        while True:
             now = clock()
             with lock:
+                if self._stopping:
+                    return
                 if done is not None:
                     queue.finished(done.group, len(done.legs), now - began)
                 bite, expired = queue.take(queue.bite_legs(), now)
                 if bite is None:
-                    self._idle += 1
+                    self._asleep.append(bell)
             done, began = bite, now
             if expired:
                 self._deliver(expired, "expired", now)
             if bite is not None:
                 self._put(bite.group, perform(bite))
-            elif not self._bell.get():
-                return
+            else:
+                bell.acquire()
 
     def _put(self, task: Task, finished: Finished) -> None:
         try:

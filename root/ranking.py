@@ -26,12 +26,16 @@ FAILURE_WEIGHT = 50.0
 """A leaf that fails everything must look worse than one fifty times slower."""
 FAILURE_SMOOTHING = 0.2
 FAILURE_HALF_LIFE_S = 3.0
-"""Failures are forgotten with time, or a leaf that flapped once would never be tried again."""
+FAILURES_FORGOTTEN_S = 30.0
+"""Failures fade with time, and after ten half-lives count no more: a leaf that flapped once
+must be tried again."""
 
 SLOW_START_S = 5.0
 SLOW_START_FACTOR = 4.0
 """A leaf that has just joined looks this much dearer at first, and evenly less for five
 seconds: its caches are cold, and being unknown must not make it everyone's first choice."""
+
+FAIR = 0.5
 
 UNKNOWN_LATENCY_S = 0.005
 """Where there is no measurement at all, anywhere. Only ratios between leaves matter."""
@@ -48,6 +52,7 @@ class Leaf:
         "latency_s",
         "name",
         "outstanding",
+        "penalized_until_s",
     )
 
     def __init__(self, name: str, now: float, latency_s: float = UNKNOWN_LATENCY_S) -> None:
@@ -57,13 +62,15 @@ class Leaf:
         self.joined_s = now
         self.latency_s = latency_s
         self.outstanding = 0
+        self.penalized_until_s = now + SLOW_START_S
         self._failing = 0.0
         self._failed_at_s = now
 
     def answered(self, seconds: float) -> None:
         """Learn from an answer that took ``seconds`` from its own send."""
         self.latency_s += SMOOTHING * (seconds - self.latency_s)
-        self._failing *= 1.0 - FAILURE_SMOOTHING
+        if self._failing:
+            self._failing *= 1.0 - FAILURE_SMOOTHING
 
     def took_at_least(self, seconds: float) -> None:
         """Learn from an attempt given up after ``seconds``: it can only speak for slower."""
@@ -75,28 +82,34 @@ class Leaf:
         self._failing = self.failing(now)
         self._failing += FAILURE_SMOOTHING * (1.0 - self._failing)
         self._failed_at_s = now
+        self.penalized_until_s = max(self.penalized_until_s, now + FAILURES_FORGOTTEN_S)
 
     def failing(self, now: float) -> float:
         """Share of recent attempts that failed, from 0 to 1, fading with time."""
-        if self._failing == 0.0:
+        age_s = now - self._failed_at_s
+        if self._failing == 0.0 or age_s >= FAILURES_FORGOTTEN_S:
             return 0.0
-        return float(self._failing * 0.5 ** ((now - self._failed_at_s) / FAILURE_HALF_LIFE_S))
+        return float(self._failing * 0.5 ** (age_s / FAILURE_HALF_LIFE_S))
+
+    def penalty(self, now: float) -> float:
+        """By what factor failures and being new make it dearer: 1 or more."""
+        factor = 1.0 + FAILURE_WEIGHT * self.failing(now)
+        age_s = now - self.joined_s
+        if age_s < SLOW_START_S:
+            factor *= 1.0 + (SLOW_START_FACTOR - 1.0) * (1.0 - age_s / SLOW_START_S)
+        return factor
 
     def cost(self, now: float) -> float:
         """What an attempt here is expected to cost; only comparisons have a meaning."""
         cost = (self.outstanding + 1) * self.latency_s
-        if self._failing > 0.0:
-            cost *= 1.0 + FAILURE_WEIGHT * self.failing(now)
-        age_s = now - self.joined_s
-        if age_s < SLOW_START_S:
-            cost *= 1.0 + (SLOW_START_FACTOR - 1.0) * (1.0 - age_s / SLOW_START_S)
-        return cost
+        return cost * self.penalty(now) if now < self.penalized_until_s else cost
 
     def rejoin(self, now: float, latency_s: float) -> None:
         """Come back after a lost connection, as a new leaf would."""
         self.connected = True
         self.joined_s = now
         self.latency_s = latency_s
+        self.penalized_until_s = max(self.penalized_until_s, now + SLOW_START_S)
 
 
 def choose(
@@ -104,20 +117,16 @@ def choose(
 ) -> Leaf | None:
     """Return the replica for the next attempt, or None if none is left.
 
-    Only connected leaves that are not in ``tried`` count. Equal costs go to the candidate
-    drawn first, so ties spread evenly.
+    Only connected leaves that are not in ``tried`` count. Equal costs are decided by lot.
     """
-    if tried or len(replicas) != 2:
+    if len(replicas) == 2 and not tried and replicas[0].connected and replicas[1].connected:
+        first, second = replicas
+    else:
         candidates = [leaf for leaf in replicas if leaf.connected and leaf not in tried]
         if len(candidates) < 2:
             return candidates[0] if candidates else None
         first, second = random.sample(candidates, 2)
-    else:
-        first, second = replicas
-        if not first.connected:
-            return second if second.connected else None
-        if not second.connected:
-            return first
-        if random.random() < 0.5:
-            first, second = second, first
-    return first if first.cost(now) <= second.cost(now) else second
+    first_cost, second_cost = first.cost(now), second.cost(now)
+    if first_cost == second_cost:
+        return first if random.random() < FAIR else second
+    return first if first_cost < second_cost else second

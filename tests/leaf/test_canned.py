@@ -15,8 +15,17 @@ def test_hits_of_all_shards_are_distinct() -> None:
 
 def test_fewer_hits_when_fewer_are_asked_for() -> None:
     """The best k, best first."""
-    total, scores, ordinals = CannedGeneration(3, [1]).shards[1].search(None, 2)
-    assert (total, scores, ordinals) == (10, [10.0, 9.0], [1, 4])
+    shard = CannedGeneration(3, [1]).shards[1]
+    total, scores, ordinals = shard.search(None, 2)
+    assert (total, ordinals) == (10, [1, 4])
+    assert scores == sorted(scores, reverse=True)[:2] == shard.search(None, 10)[1][:2]
+
+
+def test_no_two_shards_score_alike() -> None:
+    """Merging has to compare: there are no ties to decide it by."""
+    generation = CannedGeneration(100, range(100))
+    scores = [score for shard in generation.shards.values() for score in shard.search(None, 10)[1]]
+    assert len(set(scores)) == len(scores)
 
 
 def test_hits_can_be_fetched_and_looked_up() -> None:
