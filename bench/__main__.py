@@ -157,7 +157,7 @@ def publish(
     show: Callable[[Any, Console], None],
 ) -> None:
     """Print header and tables, and write the JSON if asked to."""
-    console = Console(emoji=False)  # name:file is a query, not a picture
+    console = report.wide_console()
     head = report.header(experiment, seed)
     report.show_header(head, console)
     show(result, console)

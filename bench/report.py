@@ -8,12 +8,15 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import orjson
 from rich.console import Console
 from rich.table import Table
+
+WIDTH_MIN: Final = 110
+"""Characters: the widest table of an experiment."""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -24,6 +27,13 @@ class Header(msgspec.Struct, frozen=True):
     command: str
     machine: str
     commit: str
+
+
+def wide_console() -> Console:
+    """A console on which no table is cut, and no ``name:file`` of a query becomes a picture."""
+    console = Console(emoji=False)
+    console.width = max(console.width, WIDTH_MIN)
+    return console
 
 
 def header(experiment: str, seed: int) -> Header:
