@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from random import Random
 
+from hypothesis import HealthCheck, settings
+
 from root.budget import Budget, BudgetTerms
 from root.latency import Latency
 from root.race import Ledger, Terms
 from root.ranking import Leaf
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # a busy machine must not fail a test
 
 LONG_AGO_S = -1000.0
 """When the leaves joined: at time 0 none of them is new any more."""

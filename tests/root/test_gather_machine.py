@@ -264,6 +264,16 @@ class Gathers(RuleBasedStateMachine):
             }
             assert gather.answered + len(racing) == gather.legs
 
+    @invariant()
+    def races_know_what_is_in_flight(self) -> None:
+        for gather in self.gathers:
+            racing = Counter(
+                attempt.slot
+                for attempt in gather.attempts
+                if attempt.fate == "in_flight" and not attempt.cancel_sent
+            )
+            assert all(race.in_flight == racing[race.slot] for race in gather._races)
+
     def teardown(self) -> None:
         """When every attempt has ended, all is decided and nobody owes anything."""
         while self.flying:
@@ -276,4 +286,4 @@ class Gathers(RuleBasedStateMachine):
 
 
 TestGathers = Gathers.TestCase
-TestGathers.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestGathers.settings = settings(max_examples=150, stateful_step_count=40)
