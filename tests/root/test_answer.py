@@ -123,10 +123,12 @@ def test_attempts_are_those_of_all_phases() -> None:
 def test_a_shard_missing_in_any_phase_is_missing() -> None:
     """The first reason stands, and a leaf's own words are kept."""
     gather, _ = eventful()
-    pursuit = pursuit_with(complete(), phase_of(gather, "fetch"))
-    assert pursuit.missing == {1: "refused", 2: "timeout"}
+    unanswered = Gather([(2, ()), (0, ())], Fixed(0.020), terms(), ARRIVED_S + 1.0)
+    unanswered.start(ARRIVED_S)
+    pursuit = pursuit_with(complete(), phase_of(gather), phase_of(unanswered, "fetch"))
+    assert pursuit.missing == {1: "refused", 2: "timeout", 0: "no_replica"}
     assert pursuit.details == {1: "no such field"}
-    assert pursuit.searched == 10
+    assert pursuit.searched == 0
 
 
 def document(ordinal: int, score: float) -> FetchedDocument:

@@ -77,14 +77,16 @@ def test_an_answer_without_rivals_cancels_nothing() -> None:
 
 
 def test_a_second_answer_is_never_merged() -> None:
-    """It ends as lost, its work as wasted, and the first answer stands."""
+    """It ends as lost, its work as wasted; its leaf is measured, and the first answer stands."""
     given = terms()
     race, primary = started(leaves(2), given)
     hedge = hedged(race, given)
     race.replied(primary, "first", given, 0.025)
     hedge.service_us = 300
-    assert list(race.replied(hedge, "second", given, 0.0251)) == []
+    known_s = hedge.leaf.latency_s
+    assert list(race.replied(hedge, "second", given, 0.120)) == []
     assert race.reply == "first"
+    assert hedge.leaf.latency_s > known_s
     assert hedge.fate == "lost"
     assert given.ledger.wasted_service_us == 300
     assert given.ledger.hedge_wins == 0

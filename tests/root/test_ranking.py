@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from root.ranking import (
     FAILURE_HALF_LIFE_S,
     FAILURE_WEIGHT,
+    FAILURES_FORGOTTEN_S,
     SLOW_START_FACTOR,
     SLOW_START_S,
     UNKNOWN_LATENCY_S,
@@ -74,11 +75,14 @@ def test_a_new_leaf_starts_slowly() -> None:
 def test_a_leaf_that_comes_back_is_new_again() -> None:
     """Its latency is its peers', its age 0; what it owes and failed is not forgiven."""
     leaf = Leaf("back", LONG_AGO_S)
-    leaf.failed(9.0)
     leaf.connected = False
+    leaf.outstanding = 1
     leaf.rejoin(10.0, 0.02)
     assert (leaf.connected, leaf.joined_s, leaf.latency_s) == (True, 10.0, 0.02)
-    assert leaf.failing(10.0) > 0.0
+    assert leaf.cost(10.0) == pytest.approx(2 * 0.02 * SLOW_START_FACTOR)
+    leaf.failed(10.0)
+    leaf.rejoin(11.0, 0.02)
+    assert leaf.failing(11.0) > 0.0
 
 
 def test_latency_follows_the_answers() -> None:
@@ -113,6 +117,14 @@ def test_failures_fade_with_time_and_with_answers() -> None:
         leaf.failed(1.0)
     assert leaf.failing(1.0) == pytest.approx(1.0)
     assert leaf.cost(1.0) == pytest.approx(leaf.latency_s * (1 + FAILURE_WEIGHT))
+
+
+def test_failures_are_forgotten_in_the_end() -> None:
+    """Half a minute after the last one a leaf costs exactly what it would have cost."""
+    failed, clean = leaf_like(2, 0.01, 20, 9.0), leaf_like(2, 0.01, 0, 9.0)
+    assert failed.cost(FAILURES_FORGOTTEN_S - 0.1) > clean.cost(FAILURES_FORGOTTEN_S - 0.1)
+    assert failed.cost(FAILURES_FORGOTTEN_S) == clean.cost(FAILURES_FORGOTTEN_S)
+    assert failed.failing(FAILURES_FORGOTTEN_S) == 0.0
 
 
 # --- choosing ----------------------------------------------------------------------------
