@@ -172,7 +172,9 @@ class Root:
             media = JSON
         except (CallerError, FleetError) as error:
             status, body, headers = _problem(error)
-        except (ClientDisconnect, asyncio.CancelledError):
+        except ClientDisconnect:
+            status, body = 499, _members(499, "Client left", "nobody waits for this answer")
+        except asyncio.CancelledError:
             self.telemetry.requests.labels(route, "499").inc()
             raise
         except Exception:
