@@ -113,14 +113,26 @@ def _urls(leaves: tuple[str, ...]) -> list[str]:
         raise OperatorError(f"{len(leaves)} leaves are too many for one root, most {LEAVES_MAX}")
     urls = []
     for leaf in leaves:
-        parts = urlsplit(leaf)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        if not _is_address(leaf):
             raise OperatorError(f"--leaf {leaf!r} is not a URL like http://127.0.0.1:8081")
         url = leaf.rstrip("/")
         if url in urls:
             raise OperatorError(f"--leaf {leaf} is given twice")
         urls.append(url)
     return urls
+
+
+def _is_address(url: str) -> bool:
+    """Whether it names a scheme, a host and perhaps a port, and nothing that would be ignored."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    rest = (parts.path.rstrip("/"), parts.query, parts.fragment)
+    return (
+        parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0 and not any(rest)
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:
