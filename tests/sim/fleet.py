@@ -34,9 +34,9 @@ GENERATION: Final = "20300101-000000-0000"
 FIELDS: Final = (Field("title", "text", weight=2.0), Field("body", "text"), Field("tag", "keyword"))
 
 
-def card(shards: int, documents: int = 10) -> GenerationCard:
+def card(shards: int, documents: int = 10, generation: str = GENERATION) -> GenerationCard:
     """A generation of so many shards, each of so many documents."""
-    return GenerationCard(GENERATION, (documents,) * shards, FIELDS, length_deviation=0.01)
+    return GenerationCard(generation, (documents,) * shards, FIELDS, length_deviation=0.01)
 
 
 def dealt(shards: int, *, leaves: int, replicas: int) -> list[list[int]]:
@@ -190,6 +190,12 @@ class BareRoot:
 def at(delay_s: float, step: Callable[[], object]) -> None:
     """Do something so many seconds from now."""
     asyncio.get_running_loop().call_later(delay_s, step)
+
+
+def prefer(fleet: ScriptedFleet, number: int) -> None:
+    """Make the root believe that one leaf is far faster than the others: it is asked first."""
+    for leaf in fleet.leaves:
+        leaf.leaf.latency_s = 1e-6 if leaf is fleet[number] else 1.0
 
 
 def quantile_s(seen: Iterable[Seen], q: float) -> float:

@@ -12,7 +12,7 @@ from bench.workload import constant
 from root.budget import BudgetTerms
 from root.hedging import Fixed, Off, Quantile
 from root.race import FailureReason
-from tests.sim.fleet import BareRoot, ScriptedFleet, at, card, dealt
+from tests.sim.fleet import BareRoot, ScriptedFleet, at, card, dealt, prefer
 from tests.sim.scripted import (
     TRAVEL_S,
     Deed,
@@ -42,7 +42,7 @@ def test_the_hedge_answers_for_a_leaf_that_hears_nothing() -> None:
     async def main() -> None:
         fleet = ScriptedFleet(card(1), [[0], [0]], takes(0.005))
         root = await warmed_up(fleet)
-        fleet[1].leaf.latency_s = 1.0  # so that the first attempt goes to leaf 0
+        prefer(fleet, 0)
         fleet[0].stop()
         seen = await root.query()
         assert seen.complete
@@ -80,7 +80,7 @@ def test_a_failure_starts_the_next_attempt_at_once() -> None:
     async def main() -> None:
         fleet = ScriptedFleet(card(1), [[0], [0]], takes(0.005))
         root = await warmed_up(fleet, delay_s=0.3)
-        fleet[1].leaf.latency_s = 1.0  # so that the first attempt goes to leaf 0
+        prefer(fleet, 0)
         fleet[0].script = fails("error", after_s=0.002)
         seen = await root.query()
         assert seen.complete
@@ -97,7 +97,7 @@ def test_a_failover_that_hangs_does_not_outlive_the_deadline(reason: FailureReas
     async def main() -> None:
         fleet = ScriptedFleet(card(2), [[0, 1], [0, 1]], takes(0.005))
         root = await warmed_up(fleet)
-        fleet[1].leaf.latency_s = 1.0  # so that the first attempts go to leaf 0
+        prefer(fleet, 0)
         fleet[0].script = by_shard({0: fails(reason, 0.099)}, takes(0.005))
         fleet[1].script = hangs()
         root.policy = Off()
@@ -162,11 +162,10 @@ def test_cancelled_legs_leave_the_queue_and_cost_nothing() -> None:
         fleet = ScriptedFleet(card(1), [[0], [0]], takes(0.005), workers=1)
         root = await warmed_up(fleet)
         fleet[0].script = takes(0.2)
+        prefer(fleet, 0)
+        before = fleet[0].counts
         blocker = asyncio.create_task(root.query())
         await asyncio.sleep(0.005)
-        before = fleet[0].counts
-        for leaf in fleet.leaves:
-            leaf.leaf.latency_s = 0.001 if leaf is fleet[0] else 1.0
         seen = await root.query()
         await blocker
         await asyncio.sleep(1.0)

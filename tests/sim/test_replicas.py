@@ -13,7 +13,7 @@ from bench.virtual_time import run
 from bench.workload import constant
 from root.budget import BudgetTerms
 from root.hedging import Fixed, Off, Quantile
-from tests.sim.fleet import BareRoot, ScriptedFleet, Seen, at, card, dealt
+from tests.sim.fleet import BareRoot, ScriptedFleet, Seen, at, card, dealt, prefer
 from tests.sim.scripted import ScriptedLeaf, fails, hangs, takes, takes_about
 
 PLENTY = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)
@@ -83,7 +83,7 @@ def test_a_hedge_that_fails_leaves_the_first_attempt_alone() -> None:
         await root.open_loop(constant(100.0, 2.0))
         slow = fleet[0]
         slow.script, fleet[1].script = takes(0.5), fails("error", after_s=0.001)
-        fleet[1].leaf.latency_s = 1.0  # so that the first attempt goes to the slow one
+        prefer(fleet, 0)
         seen = await root.query()
         assert [attempt.leaf for attempt in seen.gather.attempts] == [
             slow.leaf,

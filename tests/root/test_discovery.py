@@ -1,0 +1,105 @@
+"""The fleet: what the leaves' hellos add up to, as they come and go."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bench.virtual_time import run
+from root.discovery import Fleet
+from root.ranking import UNKNOWN_LATENCY_S
+from tests.sim.fleet import GENERATION, ScriptedFleet, card, dealt
+from tests.sim.loopback import LeafServer, connected, hello, holding, until
+from tests.sim.scripted import takes
+
+OLDER, NEWER = "20300101-000000-0000", "20300102-000000-0000"
+
+
+def test_a_fleet_knows_nothing_before_a_leaf_has_spoken() -> None:
+    """No view, no readiness, and no leaf that could be asked."""
+
+    async def body() -> None:
+        fleet = Fleet(["http://127.0.0.1:9"], "root")
+        assert fleet.view() is None
+        assert fleet.uncovered is None
+        assert not fleet.ready.is_set()
+        assert not any(channel.leaf.connected for channel in fleet.channels.values())
+
+    run(body)
+
+
+def test_a_fleet_is_ready_once_every_shard_is_held() -> None:
+    """Not before; and what is lost later is said, without taking readiness back."""
+
+    async def body() -> None:
+        fleet = ScriptedFleet(card(3), dealt(3, leaves=3, replicas=1), takes(0.01))
+        assert fleet.ready.is_set()
+        assert fleet.uncovered == []
+        fleet.disconnect(1)
+        assert fleet.uncovered == [1]
+        fleet.come_back(1)
+        assert fleet.uncovered == []
+
+    run(body)
+
+
+def test_a_query_keeps_the_view_it_has() -> None:
+    """A view does not change under the query that holds it; the next query gets another."""
+
+    async def body() -> None:
+        fleet = ScriptedFleet(card(2), [[0, 1], [0, 1]], takes(0.01))
+        before = fleet.view()
+        assert before is not None
+        fleet.disconnect(0)
+        after = fleet.view()
+        assert after is not None
+        assert [len(leaves) for leaves in before.replicas] == [2, 2]
+        assert [len(leaves) for leaves in after.replicas] == [1, 1]
+        assert fleet.view(GENERATION) is after
+        assert fleet.view("20000101-000000-0000") is None
+
+    run(body)
+
+
+def test_a_leaf_that_comes_back_is_taken_for_average() -> None:
+    """Its speed is not known any more: it starts with its peers' average, slowly."""
+
+    async def body() -> None:
+        fleet = ScriptedFleet(card(1), [[0], [0], [0]], takes(0.01))
+        assert [leaf.leaf.latency_s for leaf in fleet.leaves] == [UNKNOWN_LATENCY_S] * 3
+        fleet[1].leaf.latency_s, fleet[2].leaf.latency_s = 0.010, 0.030
+        fleet.disconnect(0)
+        await asyncio.sleep(100.0)
+        fleet.come_back(0)
+        back = fleet[0].leaf
+        assert back.latency_s == pytest.approx(0.020)
+        assert back.joined_s == 100.0
+
+    run(body)
+
+
+def test_a_new_generation_is_searched_once_it_is_whole() -> None:
+    """While leaves load it one after the other, the old one stays; then it is the one."""
+
+    async def main() -> None:
+        old = [holding(card(2), [shard]) for shard in (0, 1)]
+        new = [holding(card(2, generation=NEWER), [shard]) for shard in (0, 1)]
+        async with LeafServer(old[0]) as a, LeafServer(old[1]) as b, connected(a, b) as fleet:
+            await a.send(hello=hello(old[0], new[0]))
+            await until(lambda: NEWER in fleet.views)
+            assert _current(fleet) == OLDER
+            await b.send(hello=hello(old[1], new[1]))
+            await until(lambda: _current(fleet) == NEWER)
+            assert fleet.view(OLDER) is not None
+            await a.send(hello=hello(new[0]))
+            await b.send(hello=hello(new[1]))
+            await until(lambda: fleet.view(OLDER) is None)
+            assert fleet.uncovered == []
+
+    asyncio.run(main())
+
+
+def _current(fleet: Fleet) -> str | None:
+    view = fleet.view()
+    return view.card.generation if view else None

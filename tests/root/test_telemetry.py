@@ -1,0 +1,101 @@
+"""Metrics: what is exported, and that it is what happened."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from root.config import Settings
+from root.hedging import MIN_SAMPLES
+from tests.sim.scripted import Deed, takes
+from tests.sim.serving import PLENTY, SHARDS, WORK_S, Served, served
+
+
+def test_latency_counts_from_the_arrival_of_a_request() -> None:
+    """Every request is in the histogram, whatever came of it."""
+
+    async def body(serving: Served) -> None:
+        for target in ("/search?q=a", "/search?q=a&k=0", "/documents/nowhere"):
+            await serving.client.get(target)
+        count = "hedgerow_root_request_seconds_count"
+        assert await serving.metric(count, route="search") == 2
+        assert await serving.metric(count, route="document") == 1
+        took_s = await serving.metric("hedgerow_root_request_seconds_sum", route="search")
+        assert took_s == pytest.approx(2 * (WORK_S + 0.0002))
+        for status, requests in (("200", 1), ("400", 1), ("404", 1)):
+            total = await serving.metric("hedgerow_root_requests_total", status=status)
+            assert total == requests
+
+    served(body)
+
+
+def test_the_loop_measures_its_own_lateness() -> None:
+    """A loop that is on time is late by nothing."""
+
+    async def body(serving: Served) -> None:
+        await asyncio.sleep(1.05)
+        assert await serving.metric("hedgerow_root_loop_lag_seconds_count") == 10
+        assert await serving.metric("hedgerow_root_loop_lag_seconds_sum") == pytest.approx(0.0)
+
+    served(body)
+
+
+def test_the_trigger_is_shown_once_there_is_one() -> None:
+    """By class of query, when its history is long enough."""
+
+    async def body(serving: Served) -> None:
+        trigger = "hedgerow_hedge_trigger_seconds"
+        await serving.client.get("/search?q=a")
+        assert await serving.metric(trigger) == 0
+        for _ in range(MIN_SAMPLES // SHARDS):
+            await serving.client.get("/search?q=a")
+        await asyncio.sleep(0.2)
+        await serving.client.get("/search?q=a")
+        shown_s = await serving.metric(trigger, query_class="search-short")
+        assert shown_s == pytest.approx(WORK_S + 0.0002, rel=0.05)
+        assert await serving.metric(trigger, query_class="search-phrase") == 0
+
+    served(body)
+
+
+def test_hedges_and_what_they_cost_are_shown() -> None:
+    """Sent, won, denied, without candidate, wasted seconds, and the budget that is left."""
+
+    async def body(serving: Served) -> None:
+        for _ in range(MIN_SAMPLES):
+            await serving.client.get("/search?q=a")
+        before = await serving.metric("hedgerow_budget_tokens")
+        slow = takes(0.1)
+        for leaf in serving.fleet.leaves:
+            leaf.script = lambda leg: slow(leg) if leg.attempt.kind == "primary" else Deed(0.002)
+        await serving.client.get("/search?q=a&hedge=fixed")
+        await asyncio.sleep(1.0)
+        hedges = await serving.metric("hedgerow_attempts_sent_total", kind="hedge")
+        assert hedges >= SHARDS
+        assert await serving.metric("hedgerow_hedge_wins_total") == hedges
+        wasted_s = await serving.metric("hedgerow_wasted_service_seconds_total")
+        assert wasted_s == pytest.approx(0.1 * hedges)
+        assert await serving.metric("hedgerow_budget_tokens") <= before
+        assert await serving.metric("hedgerow_hedges_denied_total") == 0
+        for number in (0, 2):
+            serving.fleet.disconnect(number)
+        await serving.client.get("/search?q=a&hedge=fixed")
+        assert await serving.metric("hedgerow_hedges_without_candidate_total") >= SHARDS
+
+    served(body, Settings(budget=PLENTY))
+
+
+def test_every_leaf_is_shown_by_its_address() -> None:
+    """Whether it is connected, and how long its legs take."""
+
+    async def body(serving: Served) -> None:
+        serving.fleet.disconnect(2)
+        await serving.client.get("/search?q=a")
+        for number in range(4):
+            url = f"http://leaf-{number}"
+            assert await serving.metric("hedgerow_leaf_connected", leaf=url) == (number != 2)
+            assert await serving.metric("hedgerow_leaf_outstanding", leaf=url) == 0
+            assert await serving.metric("hedgerow_leaf_latency_seconds", leaf=url) > 0
+
+    served(body)
