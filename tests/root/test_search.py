@@ -1,0 +1,215 @@
+"""Query, then fetch: what each phase asks of the leaves, and for how long.
+
+How searches do when leaves are in trouble is in tests/sim.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from bench.virtual_time import run
+from leaf.protocol import All, Bool, FetchBody, LookupBody, SearchBody, Word
+from root.config import Settings
+from root.errors import BadRequest, NotCovered, Overloaded
+from root.requests import SearchRequest
+from root.search import DEPTH_MARGIN, FETCH_SHARE, Searches
+from tests.sim.corpus import Corpus
+from tests.sim.fleet import ScriptedFleet, dealt
+from tests.sim.scripted import Leg, Script, by_shard, fails, hangs, takes
+
+SHARDS = 4
+T = TypeVar("T")
+
+
+class Asked:
+    """Searches over a fleet, and what the leaves were asked."""
+
+    def __init__(self, settings: Settings, script: Script) -> None:
+        corpus = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
+        holdings = dealt(SHARDS, leaves=4, replicas=2)
+        self.fleet = ScriptedFleet(corpus.card, holdings, script, answer=corpus.answer)
+        self.searches = Searches(self.fleet, settings, asyncio.get_running_loop().time())
+
+    async def search(self, **members: Any) -> dict[str, Any]:
+        request = SearchRequest(**({"q": "anything"} | members))
+        return await self.searches.search(request, asyncio.get_running_loop().time())
+
+    def legs(self, kind: str) -> list[Leg]:
+        received = [leg for leaf in self.fleet.leaves for leg in leaf.received]
+        return [leg for leg in received if leg.flight.ask.kind == kind]
+
+    def bodies(self, kind: str, of: type[T]) -> set[T]:
+        return {msgspec.json.decode(leg.flight.ask.body, type=of) for leg in self.legs(kind)}
+
+
+def asking(
+    body: Callable[[Asked], Awaitable[None]],
+    settings: Settings | None = None,
+    script: Script | None = None,
+) -> None:
+    """Run a test's body in virtual time."""
+
+    async def main() -> None:
+        await body(Asked(settings or Settings(), script or takes(0.002)))
+
+    run(main)
+
+
+def test_every_shard_is_asked_and_only_the_winners_are_fetched() -> None:
+    """Phase two goes to the shards of the finalists, for their documents."""
+
+    async def body(asked: Asked) -> None:
+        answer = await asked.search(k=1)
+        assert [hit["id"] for hit in answer["hits"]] == ["doc-00000"]
+        assert sorted(leg.shard for leg in asked.legs("search")) == list(range(SHARDS))
+        fetched = {
+            ordinal
+            for leg in asked.legs("fetch")
+            for ordinal in (leg.flight.ask.ordinals or {})[leg.shard]
+        }
+        assert 0 in fetched
+        assert len(fetched) <= 1 + DEPTH_MARGIN
+
+    asking(body)
+
+
+@pytest.mark.parametrize(
+    ("query", "margin"),
+    [
+        (Word("a"), DEPTH_MARGIN),
+        (All(), 0),
+        (Bool(must_not=(Word("a"),)), 0),
+    ],
+    ids=["scored", "all", "all but"],
+)
+def test_a_shard_returns_what_may_be_on_the_page(query: Any, margin: int) -> None:
+    """``offset + k`` of its best, and a few more where scores are not final yet."""
+
+    async def body(asked: Asked) -> None:
+        await asked.search(q=None, query=query, k=7, offset=5)
+        assert asked.bodies("search", SearchBody) == {SearchBody(query, 12 + margin)}
+
+    asking(body)
+
+
+def test_a_share_of_the_time_is_kept_for_the_fetch() -> None:
+    """Phase one ends early enough for hits to be fetched; phase two has what is left."""
+
+    async def body(asked: Asked) -> None:
+        with pytest.raises(NotCovered):
+            await asked.search(timeout_ms=1000.0)
+        searching, fetching = asked.legs("search")[0], asked.legs("fetch")[0]
+        assert searching.flight.ask.deadline_s == pytest.approx(1.0 - FETCH_SHARE)
+        assert fetching.flight.ask.deadline_s == pytest.approx(1.0)
+        assert fetching.budget_s == pytest.approx(FETCH_SHARE)
+
+    asking(body, script=by_shard({3: hangs()}, takes(0.002)))
+
+
+def test_what_to_return_is_passed_on() -> None:
+    """Fields and highlights as asked; by default all fields, and the text that is searched."""
+
+    async def body(asked: Asked) -> None:
+        await asked.search(fields=("title",), highlight=("body",))
+        assert asked.bodies("fetch", FetchBody) == {
+            FetchBody(Word("anything"), ("title",), ("body",))
+        }
+        for leaf in asked.fleet.leaves:
+            leaf.received.clear()
+        await asked.search()
+        assert asked.bodies("fetch", FetchBody) == {
+            FetchBody(Word("anything"), None, ("title", "body"))
+        }
+
+    asking(body)
+
+
+def test_a_look_up_has_no_score_and_no_snippet() -> None:
+    """A document by its id is found with a look-up and fetched without a query."""
+
+    async def body(asked: Asked) -> None:
+        await asked.searches.document("doc-00007", asyncio.get_running_loop().time())
+        assert asked.bodies("lookup", LookupBody) == {LookupBody("doc-00007")}
+        assert asked.bodies("fetch", FetchBody) == {FetchBody(None, None, ())}
+
+    asking(body)
+
+
+def test_every_kind_of_work_has_a_history_of_its_own() -> None:
+    """Cheap and dear queries, fetches and look-ups are never compared with each other."""
+
+    async def body(asked: Asked) -> None:
+        await asked.search(q="one")
+        await asked.search(q="one two three four")
+        await asked.search(q='"one two"')
+        await asked.searches.document("doc-00007", asyncio.get_running_loop().time())
+        assert set(asked.searches.histories) == {
+            "search-short",
+            "search-long",
+            "search-phrase",
+            "lookup",
+            "fetch",
+        }
+        samples = {name: h.samples for name, h in asked.searches.histories.items()}
+        assert samples["search-short"] == samples["search-long"] == SHARDS
+
+    asking(body)
+
+
+def test_a_request_overrides_the_operator_s_defaults() -> None:
+    """Coverage and policy are the root's settings where a request names none."""
+
+    async def body(asked: Asked) -> None:
+        assert (await asked.search(timeout_ms=50.0))["coverage"]["answered"] == 3
+        with pytest.raises(NotCovered):
+            await asked.search(timeout_ms=50.0, min_coverage=1.0)
+
+    asking(body, Settings(min_coverage=0.5), by_shard({3: hangs()}, takes(0.002)))
+
+
+def test_a_query_that_leaves_refuse_is_the_caller_s_fault() -> None:
+    """The leaf's words say why; no other replica is tried."""
+
+    async def body(asked: Asked) -> None:
+        with pytest.raises(BadRequest, match="no such syntax") as caught:
+            await asked.search()
+        assert caught.value.field == "q"
+        assert asked.fleet.received == SHARDS
+
+    asking(body, script=fails("bad_query", detail="no such syntax"))
+
+
+def test_too_little_because_leaves_are_busy_is_overload() -> None:
+    """Where all that is missing was refused, the client is told to come back."""
+
+    async def body(asked: Asked) -> None:
+        with pytest.raises(Overloaded):
+            await asked.search()
+        assert (await asked.search(min_coverage=0.5))["coverage"]["missing"] == [
+            {"shard": 1, "reason": "refused"}
+        ]
+
+    asking(body, script=by_shard({1: fails("busy")}, takes(0.002)))
+
+
+def test_one_trace_of_random_choices_per_seed() -> None:
+    """The same seed asks the same replicas; another seed asks others."""
+
+    def leaves_asked(seed: int) -> list[str]:
+        names: list[str] = []
+
+        async def body(asked: Asked) -> None:
+            for _ in range(20):
+                answer = await asked.search(trace=True)
+                names.extend(a["replica"] for p in answer["trace"] for a in p["attempts"])
+
+        asking(body, Settings(seed=seed))
+        return names
+
+    assert leaves_asked(1) == leaves_asked(1)
+    assert leaves_asked(1) != leaves_asked(2)
