@@ -129,7 +129,7 @@ async def floor(peers: int, hits: Sequence[Any]) -> AsyncIterator[Floor]:
     """
     command = [sys.executable, "-m", "bench.echo_floor", orjson.dumps(hits).decode()]
     processes = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for _ in range(peers)
     ]
     try:

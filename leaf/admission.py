@@ -48,7 +48,7 @@ BITE_WORK_S: Final = 200e-6
 """A worker takes several cheap legs under one lock, but no more than this much work (by
 the recent mean): so long a leg in hand cannot be taken by a worker that is free."""
 
-SHARE_WORK_S: Final = 50e-6
+SHARE_WORK_S: Final = 150e-6
 """Less work than this is not shared out: waking another thread costs 20 to 50 µs."""
 
 SERVICE_WEIGHT: Final = 0.05

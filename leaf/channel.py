@@ -197,7 +197,7 @@ class Channel:
             refusals = [(leg, 0, 0, "unknown_generation", detail) for leg in legs]
             self.put(Finished(ask.kind, (), refusals))
             return
-        self._leaf.workers.offer(
+        self._leaf.offer(
             Task(
                 sink=self,
                 channel=self._number,

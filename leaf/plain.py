@@ -140,7 +140,7 @@ class SearchRoute:
             arrived_s=self._leaf.clock(),
             budget_s=request.timeout_ms / 1e3,
         )
-        self._leaf.workers.offer(task)
+        self._leaf.offer(task)
         try:
             # A worker that is stuck in a search does not look at deadlines.
             async with asyncio.timeout(task.deadline_s - task.arrived_s):

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import msgspec
 
 from leaf.admission import Depth
+from leaf.asks import Task
 from leaf.errors import BadSetting
 from leaf.frames import write_hello
 from leaf.holdings import HeldGeneration, Holdings, Supply
@@ -59,6 +60,7 @@ class Leaf:
         self.ledger = Ledger()
         self._roots: dict[Root, None] = {}
         self._channels = itertools.count(1)
+        self._ring_due = False
 
     # --- connections ---------------------------------------------------------------------
 
@@ -76,6 +78,20 @@ class Leaf:
         self._roots.pop(root, None)
         for task, legs in self.workers.drop_channel(channel):
             self.ledger.abandoned(task.kind, len(legs))
+
+    def offer(self, task: Task) -> None:
+        """Queue a task's legs, and wake workers for them at the end of this tick.
+
+        Raises ValueError when they are not numbered above the channel's earlier ones.
+        """
+        self.workers.offer(task)
+        if not self._ring_due:
+            self._ring_due = True
+            asyncio.get_running_loop().call_soon(self._ring)
+
+    def _ring(self) -> None:
+        self._ring_due = False
+        self.workers.ring()
 
     def hello(self) -> bytes:
         """Return the frame that says who this leaf is and what it holds."""

@@ -75,13 +75,21 @@ class Workers:
         legs, now = task.legs, self._clock()
         with self._lock:
             admitted, retry_s, expired = self._queue.offer(task, now)
+        if admitted < legs:
+            self._refuse_busy(task, range(admitted, legs), retry_s)
+        self._deliver(expired, "expired", now)
+
+    def ring(self) -> None:
+        """Wake as many workers as can find something to do: once, after offering.
+
+        A worker that is woken needs the interpreter lock at once. So the loop rings as the
+        last thing before it waits, and gives the lock away as the worker comes for it.
+        """
+        with self._lock:
             asleep = self._asleep
             woken = [asleep.pop() for _ in range(min(len(asleep), self._queue.bites()))]
         for bell in woken:
             bell.release()
-        if admitted < legs:
-            self._refuse_busy(task, range(admitted, legs), retry_s)
-        self._deliver(expired, "expired", now)
 
     def cancel(self, channel: int, legs: Iterable[int]) -> None:
         """Cancel legs of a channel; those still in the queue are answered at once."""

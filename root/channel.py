@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
+from itertools import chain
 from typing import Any, Final
 
 import aiohttp
@@ -264,42 +265,37 @@ class Channel:
         touched: list[Flight] = []
         try:
             self._hand_out_answers(frame, now, touched)
-            self._hand_out_refusals(frame.refusals, now, touched)
+            self._hand_out_refusals(frame.refusals, touched)
         finally:
             for flight in touched:
                 flight.settle()
 
     def _hand_out_answers(self, frame: LeafFrame, now: float, touched: list[Flight]) -> None:
-        waiting = self._waiting
+        owed = self._waiting.pop
+        flight: Flight | None = None
         seen_s = 0.0
         reported_us = 0
-        last: Flight | None = None
-        replies: list[Hits] | list[Documents]
-        for replies in (frame.hits, frame.documents):
-            for reply in replies:
-                entry = waiting.pop(reply.leg, None)
-                if entry is None:
-                    raise BrokenProtocol(
-                        f"the leaf answered leg {reply.leg}, which it does not owe"
-                    )
-                flight, attempt = entry
-                if type(reply) is not flight.reply_type:
-                    waiting[reply.leg] = entry
-                    raise BrokenProtocol("the leaf answered with something else than was asked")
-                attempt.queue_us = queue_us = reply.queue_us
-                attempt.service_us = service_us = reply.service_us
-                seen_s += now - attempt.sent_s
-                reported_us += queue_us + service_us
-                flight.replied(attempt, reply, now)
-                if flight is not last:
-                    touched.append(flight)
-                    last = flight
+        replies: Iterable[Hits | Documents] = chain(frame.hits, frame.documents)
+        for reply in replies:
+            entry = owed(reply.leg, None)
+            if entry is None:
+                raise BrokenProtocol(f"the leaf answered leg {reply.leg}, which it does not owe")
+            if entry[0] is not flight:
+                flight = entry[0]
+                touched.append(flight)
+            attempt = entry[1]
+            if type(reply) is not flight.reply_type:
+                self._waiting[reply.leg] = entry
+                raise BrokenProtocol("the leaf answered with something else than was asked")
+            attempt.queue_us = queue_us = reply.queue_us
+            attempt.service_us = service_us = reply.service_us
+            seen_s += now - attempt.sent_s
+            reported_us += queue_us + service_us
+            flight.replied(attempt, reply)
         self.seen_s += seen_s
         self.reported_us += reported_us
 
-    def _hand_out_refusals(
-        self, refusals: list[Refusal], now: float, touched: list[Flight]
-    ) -> None:
+    def _hand_out_refusals(self, refusals: list[Refusal], touched: list[Flight]) -> None:
         for refusal in refusals:
             entry = self._waiting.pop(refusal.leg, None)
             if entry is None:
@@ -307,7 +303,7 @@ class Channel:
             flight, attempt = entry
             attempt.queue_us = refusal.queue_us
             attempt.service_us = refusal.service_us
-            flight.failed(attempt, refusal.reason, refusal.detail, now)
+            flight.failed(attempt, refusal.reason, refusal.detail)
             touched.append(flight)
 
     # --- losing the leaf ---
@@ -327,9 +323,8 @@ class Channel:
         owed, self._waiting = self._waiting, {}
         self._groups, self._open_ask, self._cancels, self._ping = [], None, [], None
         self._wanted.clear()
-        now = asyncio.get_running_loop().time()
         for flight, attempt in owed.values():
-            flight.failed(attempt, reason, self.problem, now)
+            flight.failed(attempt, reason, self.problem)
         for flight, _ in owed.values():
             flight.settle()
 

@@ -42,11 +42,12 @@ earns a token in 20 ms at five per cent, so a quarter of that is soon enough and
 # --- events: facts -----------------------------------------------------------------------
 
 
-class AttemptReplied(msgspec.Struct, frozen=True, gc=False):
-    """A leaf has answered. ``reply`` is kept as it is."""
+class AttemptsReplied(msgspec.Struct, frozen=True, gc=False):
+    """A leaf has answered: what came in one frame, as (attempt, reply). Replies are kept as
+    they are.
+    """
 
-    attempt: Attempt
-    reply: Any
+    replies: Sequence[tuple[Attempt, Any]]
 
 
 class AttemptFailed(msgspec.Struct, frozen=True, gc=False):
@@ -65,7 +66,7 @@ class CallerLeft(msgspec.Struct, frozen=True, gc=False):
     """Nobody waits for the answer any more."""
 
 
-Event = AttemptReplied | AttemptFailed | AlarmRang | CallerLeft
+Event = AttemptsReplied | AttemptFailed | AlarmRang | CallerLeft
 
 
 # --- actions: orders ---------------------------------------------------------------------
@@ -175,8 +176,8 @@ class Gather:
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Take a fact; return what is to be done about it."""
         match event:
-            case AttemptReplied():
-                return self._replied(event, now)
+            case AttemptsReplied():
+                return self._replied(event.replies, now)
             case AttemptFailed():
                 return self._failed(event, now)
             case AlarmRang():
@@ -196,16 +197,21 @@ class Gather:
             return self.deadline_s
         return min(max(late.sent_s + self._delay_s, self._no_hedge_before_s), self.deadline_s)
 
-    def _replied(self, event: AttemptReplied, now: float) -> Sequence[Action]:
-        race = self._races[event.attempt.slot]
-        was_open = race.reply is None and race.missing is None
-        losers = race.replied(event.attempt, event.reply, self.terms, now)
-        if was_open:
-            self._open -= 1
+    def _replied(self, replies: Sequence[tuple[Attempt, Any]], now: float) -> Sequence[Action]:
+        races, terms = self._races, self.terms
+        losers: list[Attempt] = []
+        won = 0
+        for attempt, reply in replies:
+            race = races[attempt.slot]
+            if race.reply is None and race.missing is None:
+                won += 1
+            losers += race.replied(attempt, reply, terms, now)
+        if won:
+            self._open -= won
             if self._open == 0:
                 self._decide(now)
             elif self.policy.watches_siblings:
-                self._delay_s = self.policy.delay_s(self.terms.history, self)
+                self._delay_s = self.policy.delay_s(terms.history, self)
         return [CancelAttempt(loser) for loser in losers] if losers else NOTHING
 
     def _failed(self, event: AttemptFailed, now: float) -> Sequence[Action]:

@@ -62,6 +62,8 @@ class Latency:
         "_curve",
         "_curve_at_s",
         "_finished",
+        "_last_bin",
+        "_last_s",
         "_rotated_at_s",
         "_windows",
         "samples",
@@ -75,16 +77,17 @@ class Latency:
         self._rotated_at_s = now
         self._curve: list[tuple[float, float]] = []
         self._curve_at_s = now
+        self._last_s = 0.0
+        self._last_bin = 0
         self.samples = 0
 
     def finished(self, seconds: float) -> None:
         """Record an attempt that was answered after ``seconds``."""
-        if seconds > SMALLEST_S:
-            # min() costs as much as the rest: the last bin is open, so guard it by comparison.
-            i = int(math.log(seconds) * _SCALE + _OFFSET)
-            self._finished[i if i < BINS else BINS - 1] += 1
-        else:
-            self._finished[0] += 1
+        # What one frame answers was mostly sent together, so the same time comes many times.
+        if seconds != self._last_s:
+            self._last_s = seconds
+            self._last_bin = _bin(seconds)
+        self._finished[self._last_bin] += 1
         self.samples += 1
 
     def at_least(self, seconds: float) -> None:

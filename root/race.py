@@ -140,32 +140,20 @@ class Terms:
     tally: Tally = field(default_factory=Tally)
 
 
-class Race:
-    """One shard: its replicas, its attempts, its one answer."""
+class Race(msgspec.Struct, gc=False):
+    """One shard: its replicas, its attempts, its one answer. ``slot`` is its place in the
+    gather. (A struct because a query makes one for every shard.)
+    """
 
-    __slots__ = (
-        "attempts",
-        "denied",
-        "detail",
-        "in_flight",
-        "missing",
-        "replicas",
-        "reply",
-        "shard",
-        "slot",
-    )
-
-    def __init__(self, slot: int, shard: int, replicas: Sequence[Leaf]) -> None:
-        """``slot`` is the race's place in its gather."""
-        self.slot = slot
-        self.shard = shard
-        self.replicas = replicas
-        self.attempts: list[Attempt] = []
-        self.in_flight = 0
-        self.reply: Any = None
-        self.missing: MissingReason | None = None
-        self.detail = ""
-        self.denied = False
+    slot: int
+    shard: int
+    replicas: Sequence[Leaf]
+    attempts: list[Attempt] = []
+    in_flight: int = 0
+    reply: Any = None
+    missing: MissingReason | None = None
+    detail: str = ""
+    denied: bool = False
 
     @property
     def decided(self) -> bool:

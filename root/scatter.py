@@ -18,7 +18,7 @@ from root.gather import (
     Action,
     AlarmRang,
     AttemptFailed,
-    AttemptReplied,
+    AttemptsReplied,
     CallerLeft,
     CancelAttempt,
     Event,
@@ -70,6 +70,7 @@ class Flight:
     __slots__ = (
         "_done",
         "_loop",
+        "_replies",
         "_timer",
         "_timer_at_s",
         "_transport",
@@ -86,6 +87,7 @@ class Flight:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._done: asyncio.Future[None] | None = self._loop.create_future()
+        self._replies: list[tuple[Attempt, Any]] = []
         self._timer: asyncio.Handle | None = None
         self._timer_at_s = 0.0
 
@@ -107,20 +109,18 @@ class Flight:
         assert outcome is not None  # noqa: S101 (settle has seen it)
         return outcome
 
-    def replied(self, attempt: Attempt, reply: Any, now: float) -> None:
-        """Take a leaf's answer."""
-        actions = self.gather.handle(AttemptReplied(attempt, reply), now)
-        if actions:
-            self._perform(actions)
+    def replied(self, attempt: Attempt, reply: Any) -> None:
+        """Take a leaf's answer; what follows from it, and from others, comes with ``settle``."""
+        self._replies.append((attempt, reply))
 
-    def failed(self, attempt: Attempt, reason: FailureReason, detail: str, now: float) -> None:
+    def failed(self, attempt: Attempt, reason: FailureReason, detail: str) -> None:
         """Take a refusal, a failure or the loss of a leaf."""
-        actions = self.gather.handle(AttemptFailed(attempt, reason, detail), now)
-        if actions:
-            self._perform(actions)
+        self._take_replies()
+        self._happened(AttemptFailed(attempt, reason, detail))
 
     def settle(self) -> None:
-        """Look whether the gather is decided or wants another alarm: once after some events."""
+        """Act on what has come, and look whether the gather is decided: once after a frame."""
+        self._take_replies()
         done = self._done
         if done is None or done.done():
             return
@@ -131,6 +131,11 @@ class Flight:
             self._disarm()
             self._timer = self._loop.call_at(wakeup_s, self._ring)
             self._timer_at_s = wakeup_s
+
+    def _take_replies(self) -> None:
+        if self._replies:
+            replies, self._replies = self._replies, []
+            self._happened(AttemptsReplied(replies))
 
     def _ring(self) -> None:
         self._timer = None

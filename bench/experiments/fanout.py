@@ -225,7 +225,7 @@ async def _post_per_leg(session: aiohttp.ClientSession, urls: Sequence[str]) -> 
 
 async def _post(session: aiohttp.ClientSession, url: str) -> Any:
     async with session.post(url, data=_POST_BODY, headers=HEADERS) as response:
-        if response.status != 200:  # noqa: PLR2004
+        if response.status != 200:
             raise RuntimeError(f"{url} answered {response.status}")
         return orjson.loads(await response.read())
 

@@ -9,7 +9,7 @@ import pytest
 from index_data.manifest import Field, GenerationCard
 from leaf.protocol import FetchedDocument
 from root import answer
-from root.gather import AlarmRang, AttemptFailed, AttemptReplied, Gather, SendAttempt
+from root.gather import AlarmRang, AttemptFailed, AttemptsReplied, Gather, SendAttempt
 from root.hedging import Fixed
 from root.merge import Candidate, Finalists
 from root.pursuit import Phase, Pursuit
@@ -51,7 +51,7 @@ def eventful() -> tuple[Gather, list[Attempt]]:
     alarm = gather.handle(AlarmRang(), gather.wakeup)
     hedges = [action.attempt for action in alarm if isinstance(action, SendAttempt)]
     hedges[0].queue_us, hedges[0].service_us = 1500, 2500
-    gather.handle(AttemptReplied(hedges[0], "hits"), ARRIVED_S + 0.0261234)
+    gather.handle(AttemptsReplied([(hedges[0], "hits")]), ARRIVED_S + 0.0261234)
     gather.handle(AttemptFailed(primaries[0], "cancelled"), ARRIVED_S + 0.027)
     gather.handle(AlarmRang(), ARRIVED_S + 1.0)
     return gather, [*primaries, *hedges]
@@ -60,7 +60,7 @@ def eventful() -> tuple[Gather, list[Attempt]]:
 def complete() -> Phase:
     gather = Gather(view_of(leaves(2)).shard_replicas(), Fixed(0.020), terms(), ARRIVED_S + 1.0)
     for send in gather.start(ARRIVED_S):
-        gather.handle(AttemptReplied(send.attempt, "hits"), ARRIVED_S + 0.004)
+        gather.handle(AttemptsReplied([(send.attempt, "hits")]), ARRIVED_S + 0.004)
     return phase_of(gather)
 
 

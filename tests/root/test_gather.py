@@ -13,7 +13,7 @@ from root.gather import (
     Action,
     AlarmRang,
     AttemptFailed,
-    AttemptReplied,
+    AttemptsReplied,
     CallerLeft,
     CancelAttempt,
     Gather,
@@ -40,7 +40,7 @@ def gather_over(
 
 
 def reply(gather: Gather, attempt: Attempt, now: float, answer: Any = "answer") -> list[Action]:
-    return list(gather.handle(AttemptReplied(attempt, answer), now))
+    return list(gather.handle(AttemptsReplied([(attempt, answer)]), now))
 
 
 def ring(gather: Gather) -> tuple[float, list[Attempt]]:
@@ -178,8 +178,6 @@ def test_an_unknown_event_is_a_fault_of_the_driver() -> None:
 
 class Undecided(Race):
     """A race that answers a hedge with a word that is in no table."""
-
-    __slots__ = ()
 
     def hedge(self, number: int, terms: Terms, now: float) -> Any:
         return "perhaps"

@@ -22,7 +22,7 @@ from root.gather import (
     Action,
     AlarmRang,
     AttemptFailed,
-    AttemptReplied,
+    AttemptsReplied,
     CallerLeft,
     CancelAttempt,
     Event,
@@ -92,7 +92,7 @@ class Gathers(RuleBasedStateMachine):
         answer = f"{attempt.shard}/{attempt.number}"
         if not self.race_is_decided(gather, attempt):
             self.answers[id(gather)].append((attempt, answer))
-        self.tell(gather, AttemptReplied(attempt, answer))
+        self.tell(gather, AttemptsReplied([(attempt, answer)]))
 
     @precondition(lambda self: self.flying)
     @rule(data=st.data(), reason=st.sampled_from([r for r in CONDUCT if r != "gone"]))
@@ -145,7 +145,7 @@ class Gathers(RuleBasedStateMachine):
     def transport_reports_an_end_twice(self, data: st.DataObject, answered: bool) -> None:
         gather, attempt = data.draw(st.sampled_from(self.ended))
         event: Event = (
-            AttemptReplied(attempt, "again") if answered else AttemptFailed(attempt, "error")
+            AttemptsReplied([(attempt, "again")]) if answered else AttemptFailed(attempt, "error")
         )
         before = self.everything()
         with pytest.raises(IllegalEvent):

@@ -14,7 +14,15 @@ from typing import Final
 import pytest
 
 from root.budget import Budget, BudgetTerms
-from root.gather import Action, AlarmRang, AttemptFailed, AttemptReplied, Event, Gather, SendAttempt
+from root.gather import (
+    Action,
+    AlarmRang,
+    AttemptFailed,
+    AttemptsReplied,
+    Event,
+    Gather,
+    SendAttempt,
+)
 from root.hedging import Quantile
 from root.latency import Latency
 from root.race import CONDUCT, Ledger, Terms
@@ -54,7 +62,7 @@ def told(gather: Gather, start_s: float, random: Random) -> Iterator[str]:
             yield f"{now:.6f} {type(action).__name__} {attempt.number} {attempt.leaf.name}"
             if isinstance(action, SendAttempt):
                 count += 1
-                event: Event = AttemptReplied(attempt, attempt.number)
+                event: Event = AttemptsReplied([(attempt, attempt.number)])
                 if random.random() < 0.03:
                     event = AttemptFailed(attempt, random.choice(list(CONDUCT)))
                 stall_s = random.uniform(0.05, 0.5) if random.random() < 0.05 else 0.0

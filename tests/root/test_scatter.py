@@ -32,7 +32,7 @@ class Post:
 
     def answer(self, number: int) -> None:
         attempt, flight = self.sent[number]
-        flight.replied(attempt, ANSWER, asyncio.get_running_loop().time())
+        flight.replied(attempt, ANSWER)
         flight.settle()
 
 
@@ -129,7 +129,7 @@ def test_cancelling_the_caller_cancels_what_is_in_flight() -> None:
         assert timers() == []
         post.answer(1)
         attempt, flight = post.sent[2]
-        flight.failed(attempt, "gone", "", 0.2)
+        flight.failed(attempt, "gone", "")
         flight.settle()
         assert [attempt.fate for attempt, _ in post.sent] == ["won", "lost", "cancelled"]
 

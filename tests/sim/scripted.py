@@ -178,9 +178,8 @@ class ScriptedLeaf:
         self.leaf.connected = False
         owed = list(self._owed.values())
         self._forget()
-        now = self._loop.time()
         for leg in owed:
-            leg.flight.failed(leg.attempt, "gone", "the connection was closed", now)
+            leg.flight.failed(leg.attempt, "gone", "the connection was closed")
         for leg in owed:
             leg.flight.settle()
 
@@ -275,7 +274,7 @@ class ScriptedLeaf:
         del self._owed[leg.attempt.leg]
         leg.attempt.queue_us = reply.queue_us
         leg.attempt.service_us = reply.service_us
-        leg.flight.replied(leg.attempt, reply, self._loop.time())
+        leg.flight.replied(leg.attempt, reply)
         leg.flight.settle()
 
     def _refuse(
@@ -285,7 +284,7 @@ class ScriptedLeaf:
             del self._owed[leg.attempt.leg]
             leg.attempt.queue_us = queue_us
             leg.attempt.service_us = service_us
-            leg.flight.failed(leg.attempt, reason, detail, self._loop.time())
+            leg.flight.failed(leg.attempt, reason, detail)
             leg.flight.settle()
 
         self._post(self._outbox, arrive)
