@@ -130,6 +130,27 @@ def test_a_leaf_that_fails_fast_does_not_look_fast() -> None:
     run(main)
 
 
+def test_a_leaf_that_is_always_beaten_is_found_out() -> None:
+    """A slow replica whose legs are all won by hedges is never seen to finish; its estimate
+    rises all the same, and it loses first attempts.
+    """
+
+    async def main() -> None:
+        random = Random("legs")
+        fleet = ScriptedFleet(card(6), [list(range(6))] * 2, takes_about(0.01, 0.2, random))
+        root = BareRoot(fleet, Fixed(0.02), PLENTY)
+        before = await root.open_loop(constant(50.0, 10.0))
+        fleet[0].script = takes(0.5)
+        await root.open_loop(constant(50.0, 5.0))
+        beaten = await root.open_loop(constant(50.0, 10.0))
+        assert root.ledger.ended["lost"] == 0
+        assert fleet[0].leaf.latency_s > 1.5 * fleet[1].leaf.latency_s
+        assert share(before, fleet[0]) > 0.45
+        assert share(beaten, fleet[0]) < 0.35
+
+    run(main)
+
+
 def test_a_leaf_that_failed_is_asked_again() -> None:
     """A leaf that has flapped gets its share back."""
 
@@ -203,7 +224,9 @@ def test_a_hanging_leaf_comes_back_to_its_share() -> None:
 
 
 def test_a_new_leaf_is_not_flooded() -> None:
-    """A leaf of three gets at most half again its share in its first five seconds."""
+    """A leaf of three gets at most half again its share in its first five seconds, and less
+    than its share in the very first.
+    """
 
     async def main() -> None:
         random = Random("legs")
@@ -216,6 +239,7 @@ def test_a_new_leaf_is_not_flooded() -> None:
         fleet.come_back(0)
         first = await root.open_loop(constant(100.0, 5.0))
         assert 0.01 < share(first, fleet[0]) <= 1.5 / 3
+        assert share(first[:100], fleet[0]) < 0.2
 
     run(main)
 

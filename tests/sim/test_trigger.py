@@ -53,6 +53,33 @@ def test_a_slow_replica_does_not_drag_the_trigger_along() -> None:
     run(main)
 
 
+def test_what_is_learned_is_true_while_losers_are_cancelled() -> None:
+    """One leg in seven takes 100 ms wherever it goes, and every slow one is beaten by a hedge
+    long before: the 95th percentile is still known to be 100 ms.
+
+    Losers left out would make it that of the fast ones, losers taken as finished the time at
+    which hedges win.
+    """
+
+    async def main() -> None:
+        random = Random("legs")
+        slow, fast = takes_about(0.1, 0.05, random), takes_about(0.01, 0.05, random)
+        fleet = ScriptedFleet(
+            card(8),
+            dealt(8, leaves=4, replicas=2),
+            lambda leg: slow(leg) if random.random() < 1 / 7 else fast(leg),
+        )
+        plenty = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=1000.0)
+        root = BareRoot(fleet, Fixed(0.015), plenty)
+        seen = await root.open_loop(constant(50.0, 40.0))
+        assert quantile_s(seen, 0.5) < 0.03
+        seventh, twentieth = root.history.quantile(0.8), root.history.quantile(0.95)
+        assert seventh == pytest.approx(0.0105, rel=0.1)
+        assert twentieth == pytest.approx(0.1, rel=0.15)
+
+    run(main)
+
+
 def test_a_quiet_system_hedges_too() -> None:
     """At one query a second some legs are hedged, and no more than the budget's floor allows."""
 
