@@ -30,6 +30,7 @@ from leaf.protocol import (
     RefusalReason,
     SearchBody,
     Word,
+    ranked,
 )
 from leaf.telemetry import Kind
 
@@ -130,12 +131,12 @@ class SearchPlan(NamedTuple):
     k: int
 
     def answer(self, shard: HeldShard, leg: int) -> Reply:  # noqa: ARG002 - every leg is alike
-        """Return total, scores, ordinals."""
+        """Return total, best, ranked."""
         total, scores, ordinals = shard.search(self.prepared, self.k)
         # Anything infinite or NaN survives a sum, and a sum is one call for all of them.
         if not isfinite(sum(scores)):
             check_finite(scores)
-        return total, scores, ordinals
+        return total, *ranked(scores, ordinals)
 
 
 class FetchPlan(NamedTuple):
@@ -159,9 +160,9 @@ class LookupPlan(NamedTuple):
     id: str
 
     def answer(self, shard: HeldShard, leg: int) -> Reply:  # noqa: ARG002 - every leg is alike
-        """Return total, scores (0), ordinals."""
+        """Return total, best (0), ranked."""
         ordinals = shard.lookup(self.id)
-        return len(ordinals), [0.0] * len(ordinals), ordinals
+        return len(ordinals), *ranked([0.0] * len(ordinals), ordinals)
 
 
 def check_finite(scores: Sequence[float]) -> None:

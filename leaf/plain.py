@@ -201,7 +201,7 @@ def refused(reply: Reply) -> Problem:
 
 def write_answer(shard: int, generation: str, answers: Sequence[Reply]) -> bytes:
     """Return the body of an answer."""
-    _, queue_us, service_us, total, scores, ordinals = answers[0]
+    _, queue_us, service_us, total, _, (scores, ordinals) = answers[0]
     return orjson.dumps(
         {
             "shard": shard,

@@ -28,6 +28,7 @@ no wall clocks are compared.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -154,20 +155,46 @@ class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 # --- leaf to root ------------------------------------------------------------------------
 
 
-class Hits(msgspec.Struct, array_like=True, gc=False):
-    """A shard's answer to ``search`` or ``lookup``, best first.
+class BrokenAnswer(ValueError):
+    """An answer whose hits are not what the contract says."""
 
-    ``ordinals`` are ranks of document ids in the whole generation: comparing two ordinals
-    compares the ids, on whichever shard they live. Ties in score come lowest ordinal first.
-    Times in microseconds: waiting in the leaf's queue, and being worked on.
+
+class Hits(msgspec.Struct, array_like=True, gc=False):
+    """A shard's answer to ``search`` or ``lookup``.
+
+    ``ranked`` is ``[scores, ordinals]``, best first. It is left as JSON until it is needed:
+    of a hundred shards few have a hit on the page, and ``best``, the first score (0 without
+    hits), tells which. Times in microseconds: waiting in the leaf's queue, and being worked on.
     """
 
     leg: int
     queue_us: int
     service_us: int
     total: int
-    scores: list[float]
-    ordinals: list[int]
+    best: float
+    ranked: msgspec.Raw
+
+    def read(self) -> tuple[list[float], list[int]]:
+        """Return scores and ordinals, best first, ties in score lowest ordinal first.
+
+        Ordinals are ranks of document ids in the whole generation: comparing two ordinals
+        compares the ids, on whichever shard they live. Raises BrokenAnswer.
+        """
+        try:
+            scores, ordinals = _RANKED.decode(self.ranked)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BrokenAnswer(f"hits that cannot be read: {error}") from None
+        if len(scores) != len(ordinals):
+            raise BrokenAnswer(f"{len(scores)} scores for {len(ordinals)} ordinals")
+        return scores, ordinals
+
+
+_RANKED: Final = msgspec.json.Decoder(tuple[list[float], list[int]])
+
+
+def ranked(scores: Sequence[float], ordinals: Sequence[int]) -> tuple[float, Any]:
+    """Return ``best`` and ``ranked`` of Hits, as an encoder takes them."""
+    return (scores[0] if scores else 0.0), (scores, ordinals)
 
 
 class FetchedDocument(msgspec.Struct, array_like=True, gc=False):

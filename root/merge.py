@@ -15,9 +15,10 @@ same query gives the same page whichever replicas answer.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 ROUNDING = 2e-6
@@ -26,11 +27,33 @@ to document: equal scores may differ by a few units in the seventh digit."""
 
 
 class ShardHits(Protocol):
-    """What merging needs of a shard's answer: best first, ties lowest ordinal first."""
+    """What merging needs of a shard's answer."""
 
-    total: int
-    scores: list[float]
-    ordinals: list[int]
+    @property
+    def total(self) -> int:
+        """How many documents match."""
+        ...
+
+    @property
+    def best(self) -> float:
+        """The first score; 0 without hits."""
+        ...
+
+    def read(self) -> tuple[list[float], list[int]]:
+        """Return scores and ordinals, best first, ties lowest ordinal first.
+
+        Raises ValueError where they cannot be read.
+        """
+        ...
+
+
+class Unreadable(Exception):
+    """A shard's hits cannot be read: its answer is worth nothing."""
+
+    def __init__(self, shard: int, why: str) -> None:
+        """``why`` is what was wrong with it."""
+        super().__init__(f"shard {shard} answered with {why}")
+        self.shard = shard
 
 
 class Candidate(NamedTuple):
@@ -66,35 +89,49 @@ def finalists(
     ratio is below ``1 - slack`` never change places. With ``slack`` 0 scores are exact, and
     there are never more than ``k`` finalists.
     """
-    total = 0
-    scores: list[float] = []
-    for _, hits in replies:
-        total += hits.total
-        scores += hits.scores
-    if offset >= len(scores):
+    total = sum(hits.total for _, hits in replies)
+    if offset >= total:
         return Finalists([], 0, total)
-    scores.sort(reverse=True)
-    last = scores[min(offset + k, len(scores)) - 1]
-    lower = last * (1.0 - slack)
+    found = [(shard, hits) for shard, hits in replies if hits.total]
+    read, bound = _worth_reading(found, offset + k, slack)
     candidates = [
-        candidate
-        for shard, hits in replies
-        if hits.scores and hits.scores[0] >= lower
-        for candidate in _at_least(lower, shard, hits)
+        Candidate(-score, ordinal, shard)
+        for shard, scores, ordinals in read
+        for score, ordinal in zip(scores, ordinals, strict=True)
+        if score >= bound
     ]
     candidates.sort()
-    if slack == 0.0:
+    if slack == 0.0 or not candidates:
         return Finalists(candidates[offset : offset + k], 0, total)
+    last = -candidates[min(offset + k, len(candidates)) - 1].negative_score
+    until = bisect_right(candidates, -last * (1.0 - slack), key=_negative_score)
     certain = _surely_before(candidates, offset, slack)
-    return Finalists(candidates[certain:], offset - certain, total)
+    return Finalists(candidates[certain:until], offset - certain, total)
 
 
-def _at_least(lower: float, shard: int, hits: ShardHits) -> list[Candidate]:
-    return [
-        Candidate(-score, ordinal, shard)
-        for score, ordinal in zip(hits.scores, hits.ordinals, strict=True)
-        if score >= lower
-    ]
+def _worth_reading(
+    found: Sequence[tuple[int, ShardHits]], wanted: int, slack: float
+) -> tuple[list[tuple[int, list[float], list[int]]], float]:
+    """Return (shard, scores, ordinals) where needed, and a score that no finalist is below.
+
+    With enough shards, the ``wanted``-th best of their best hits is a score that ``wanted``
+    hits have: only the few shards above it are read. With fewer, all are.
+    """
+    if len(found) >= wanted:
+        best = sorted((hits.best for _, hits in found), reverse=True)
+        bound = best[wanted - 1] * (1.0 - slack)
+        return [_read(shard, hits) for shard, hits in found if hits.best >= bound], bound
+    read = [_read(shard, hits) for shard, hits in found]
+    scores = sorted(chain.from_iterable(scores for _, scores, _ in read), reverse=True)
+    bound = scores[min(wanted, len(scores)) - 1] * (1.0 - slack) if scores else 0.0
+    return read, bound
+
+
+def _read(shard: int, hits: ShardHits) -> tuple[int, list[float], list[int]]:
+    try:
+        return shard, *hits.read()
+    except ValueError as error:
+        raise Unreadable(shard, str(error)) from None
 
 
 def _surely_before(candidates: list[Candidate], offset: int, slack: float) -> int:
@@ -102,4 +139,8 @@ def _surely_before(candidates: list[Candidate], offset: int, slack: float) -> in
     if offset == 0 or slack >= 1.0:
         return 0
     upper = -candidates[offset].negative_score / (1.0 - slack)
-    return bisect_left(candidates, -upper, key=lambda c: c.negative_score)
+    return bisect_left(candidates, -upper, key=_negative_score)
+
+
+def _negative_score(candidate: Candidate) -> float:
+    return candidate.negative_score

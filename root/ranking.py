@@ -126,7 +126,13 @@ def choose(
         if len(candidates) < 2:
             return candidates[0] if candidates else None
         first, second = random.sample(candidates, 2)
-    first_cost, second_cost = first.cost(now), second.cost(now)
+    # ``Leaf.cost`` written out: every leg of every query comes by here.
+    first_cost = (first.outstanding + 1) * first.latency_s
+    second_cost = (second.outstanding + 1) * second.latency_s
+    if now < first.penalized_until_s:
+        first_cost *= first.penalty(now)
+    if now < second.penalized_until_s:
+        second_cost *= second.penalty(now)
     if first_cost == second_cost:
         return first if random.random() < FAIR else second
     return first if first_cost < second_cost else second

@@ -8,6 +8,7 @@ the request started with.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
@@ -23,13 +24,15 @@ from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDoc
 from root.gather import Gather, Outcome
 from root.hedging import Off
 from root.latency import Latency
-from root.merge import ROUNDING, Finalists, finalists
+from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pursuit import Phase, Pursuit
 from root.query import check_text, check_tree, cost_class, is_exact, parse
 from root.race import Ledger, Terms
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
 from root.topology import View
+
+log = logging.getLogger(__name__)
 
 FETCH_SHARE: Final = 0.2
 """Share of the time that phase one leaves to phase two: a fifth of the work is fetching, and
@@ -81,7 +84,7 @@ class Searches:
             msgspec.json.encode(LookupBody(document_id)),
             pursuit.deadline_s,
         )
-        found = finalists(outcome.replies, 0, 1, 0.0)
+        found = self._merged(pursuit, outcome, 0, 1, 0.0)
         if not found.candidates:
             self._raise_unless_covered(pursuit, {})
             raise UnknownDocument("id", f"there is no document {document_id!r}")
@@ -118,7 +121,20 @@ class Searches:
             pursuit.deadline_s - FETCH_SHARE * left_s,
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        return finalists(outcome.replies, request.offset, request.k, slack)
+        return self._merged(pursuit, outcome, request.offset, request.k, slack)
+
+    def _merged(
+        self, pursuit: Pursuit, outcome: Outcome, offset: int, k: int, slack: float
+    ) -> Finalists:
+        """Return the finalists; a shard whose hits cannot be read counts as one that failed."""
+        replies = outcome.replies
+        while True:
+            try:
+                return finalists(replies, offset, k, slack)
+            except Unreadable as error:
+                log.warning("%s", error)
+                pursuit.missing.setdefault(error.shard, "error")
+                replies = [reply for reply in replies if reply[0] != error.shard]
 
     async def _fetch_phase(
         self, pursuit: Pursuit, query: Query | None, found: Finalists

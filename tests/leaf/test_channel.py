@@ -53,7 +53,7 @@ async def test_each_leg_is_answered(staged: Any) -> None:
         root = await stage.greeted()
         root.says(asks=[ask(0, [3, 1]), ask(7, [9])])
         heard = await root.hears_legs(3)
-        assert {hits.leg: hits.ordinals for hits in heard.hits} == {0: [300], 1: [100], 7: [900]}
+        assert {hits.leg: hits.read()[1] for hits in heard.hits} == {0: [300], 1: [100], 7: [900]}
         assert all(hits.queue_us >= 0 and hits.service_us >= 1 for hits in heard.hits)
         assert await root.is_left_alone()
         assert stage.leaf.ledger.legs == {("search", "answered"): 3}
@@ -84,7 +84,7 @@ async def test_documents_are_fetched_and_looked_up(staged: Any) -> None:
         heard = await root.hears_legs(4)
         fetched = {one.leg: [d.id for d in one.documents] for one in heard.documents}
         assert fetched == {0: ["d105", "d101"], 1: []}
-        assert {h.leg: (h.total, h.ordinals) for h in heard.hits} == {2: (0, []), 3: (1, [200])}
+        assert {h.leg: (h.total, h.read()[1]) for h in heard.hits} == {2: (0, []), 3: (1, [200])}
 
 
 @run

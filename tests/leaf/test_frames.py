@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaf import frames
-from leaf.protocol import FRAME_BYTES_MAX, LeafFrame
+from leaf.protocol import FRAME_BYTES_MAX, LeafFrame, ranked
 
 READ = msgspec.json.Decoder(LeafFrame)
 
@@ -24,7 +24,7 @@ hits = st.lists(
         st.integers(0, 10**9),
         st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=3),
         st.lists(st.integers(0, 2**63 - 1), max_size=3),
-    ),
+    ).map(lambda reply: (*reply[:4], *ranked(*reply[4:]))),
     max_size=20,
 )
 texts = st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace").decode())
@@ -59,5 +59,5 @@ def test_an_answer_that_no_frame_can_hold_is_refused() -> None:
 
 def test_large_integers_keep_their_digits() -> None:
     """Ordinals and ids above 2**53 arrive as they were."""
-    written = frames.write_replies([(0, 0, 1, 1, [1.0], [2**63 - 1])], (), ())
-    assert READ.decode(written[0]).hits[0].ordinals == [2**63 - 1]
+    written = frames.write_replies([(0, 0, 1, 1, *ranked([1.0], [2**63 - 1]))], (), ())
+    assert READ.decode(written[0]).hits[0].read() == ([1.0], [2**63 - 1])

@@ -9,11 +9,12 @@ from random import Random
 import msgspec
 import pytest
 
-from leaf.protocol import PROTOCOL_VERSION, Ask, Hits, Refusal, RefusalReason, RootHello
+from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello
 from root.budget import BudgetTerms
 from root.channel import Channel
 from root.discovery import Fleet
 from root.hedging import Off
+from tests.sim.answers import hits
 from tests.sim.fleet import GENERATION, BareRoot, Seen, card
 from tests.sim.loopback import (
     LeafServer,
@@ -173,11 +174,11 @@ def test_answers_are_never_mixed_up() -> None:
                 owed |= {leg: mark(ask, shard) for ask, leg, shard in legs(frame)}
                 gone |= set(frame.cancels)
             now = random.sample(sorted(owed), min(len(owed), 1 + random.randrange(20)))
-            hits = [Hits(leg, 0, 0, 1, [1.0], [owed[leg]]) for leg in now if leg not in gone]
+            answers = [hits(leg, [1.0], [owed[leg]]) for leg in now if leg not in gone]
             refusals = [Refusal(leg, 0, 0, "cancelled") for leg in now if leg in gone]
             for leg in now:
                 del owed[leg]
-            await leaf.send(hits=hits, refusals=refusals)
+            await leaf.send(hits=answers, refusals=refusals)
 
     async def answered(root: BareRoot, number: int) -> bool:
         query = asyncio.create_task(root.query(body=b'{"k":%d}' % number))
@@ -190,7 +191,7 @@ def test_answers_are_never_mixed_up() -> None:
             return False
         replies = query.result().outcome.replies
         expected = [[1000 * number + shard] for shard in range(SHARDS)]
-        assert [hits.ordinals for _, hits in replies] == expected
+        assert [reply.read()[1] for _, reply in replies] == expected
         return True
 
     async def body(leaf: LeafServer, fleet: Fleet, root: BareRoot) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import msgspec
 import pytest
 
 import root.channel
@@ -17,7 +16,6 @@ from leaf.protocol import (
     PROTOCOL_VERSION,
     Documents,
     FetchedDocument,
-    Hits,
     LeafFrame,
     Refusal,
     RootFrame,
@@ -26,6 +24,7 @@ from root.budget import BudgetTerms
 from root.channel import Channel
 from root.discovery import Fleet
 from root.hedging import Off
+from tests.sim.answers import hits
 from tests.sim.fleet import BareRoot, card
 from tests.sim.loopback import (
     LeafServer,
@@ -79,7 +78,7 @@ def raw(data: bytes) -> Callable[[RootFrame], bytes]:
 
 
 def _unknown_leg(asked: RootFrame) -> LeafFrame:
-    return LeafFrame(hits=[Hits(10**9, 0, 0, 0, [], [])])
+    return LeafFrame(hits=[hits(10**9, [], [])])
 
 
 def _unknown_refusal(asked: RootFrame) -> LeafFrame:
@@ -148,7 +147,7 @@ def test_a_good_answer_beside_garbage_counts_at_once() -> None:
             a_root = BareRoot(fleet, Off(), PLENTY, timeout_s=3600.0)
             query = asyncio.create_task(a_root.query())
             asked = await leaf.frame()
-            unknown = Hits(10**9, 0, 0, 0, [], [])
+            unknown = hits(10**9, [], [])
             await leaf.send(hits=[*answers(asked), unknown])
             async with asyncio.timeout(5):
                 assert (await query).complete
@@ -182,7 +181,7 @@ def test_a_frame_over_the_limit_ends_the_connection(monkeypatch: pytest.MonkeyPa
             a_root = BareRoot(fleet, Off(), PLENTY, timeout_s=30.0)
             query = asyncio.create_task(a_root.query())
             asked = await leaf.frame()
-            long = [replace_scores(hits, 5000) for hits in answers(asked)]
+            long = [hits(a.leg, [1.0] * 5000, list(range(5000))) for a in answers(asked)]
             await leaf.send(hits=long)
             assert len((await query).outcome.missing) == SHARDS
             await leaf.connection(2)
@@ -190,11 +189,6 @@ def test_a_frame_over_the_limit_ends_the_connection(monkeypatch: pytest.MonkeyPa
             assert await answered(leaf, a_root)
 
     run(main)
-
-
-def replace_scores(hits: Hits, size: int) -> Hits:
-    """The same answer, too long."""
-    return msgspec.structs.replace(hits, scores=[1.0] * size, ordinals=list(range(size)))
 
 
 def test_a_closed_connection_moves_its_legs_at_once() -> None:

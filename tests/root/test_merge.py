@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from root.merge import ROUNDING, Candidate, Finalists, finalists
+from root.merge import ROUNDING, Candidate, Finalists, Unreadable, finalists
 
 
 @dataclass
@@ -19,6 +19,15 @@ class Answer:
     total: int = 0
     scores: list[float] = field(default_factory=list)
     ordinals: list[int] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        """The first score."""
+        return self.scores[0] if self.scores else 0.0
+
+    def read(self) -> tuple[list[float], list[int]]:
+        """What it has found."""
+        return self.scores, self.ordinals
 
 
 Documents = dict[int, tuple[int, float]]
@@ -157,3 +166,37 @@ def test_candidates_sort_in_the_order_of_results() -> None:
     """Score descending, then ordinal ascending, whatever the shard."""
     candidates = [Candidate(-1.0, 9, 0), Candidate(-1.0, 2, 3), Candidate(-2.0, 5, 1)]
     assert [c.ordinal for c in sorted(candidates)] == [5, 2, 9]
+
+
+class Garbled(Answer):
+    """An answer that says it has hits, and has none that can be read."""
+
+    claimed: float = 99.0
+
+    @property
+    def best(self) -> float:
+        """What it says it has."""
+        return self.claimed
+
+    def read(self) -> tuple[list[float], list[int]]:
+        """Fail as the wire's own type does."""
+        raise ValueError("hits that cannot be read")
+
+
+@pytest.mark.parametrize("k", [1, 20])
+def test_a_shard_whose_hits_cannot_be_read_is_named(k: int) -> None:
+    """Nothing is merged silently without it, whether or not all shards are looked into."""
+    answers: Replies = [(3, Answer(1, [1.0], [7])), (5, Garbled(total=1))]
+    with pytest.raises(Unreadable, match="shard 5 answered with hits") as caught:
+        finalists(answers, 0, k, 0.0)
+    assert caught.value.shard == 5
+
+
+def test_shards_below_the_page_are_not_read() -> None:
+    """With enough better shards, nobody looks at what a worse one has found."""
+    low = Garbled(total=1)
+    low.claimed = 0.5
+    answers: Replies = [(0, Answer(1, [2.0], [1])), (1, Answer(1, [1.0], [2])), (2, low)]
+    found = finalists(answers, 0, 2, 0.0)
+    assert [c.ordinal for c in found.candidates] == [1, 2]
+    assert found.total == 3

@@ -13,8 +13,9 @@ from root.hedging import Fixed, Off, Policy
 from root.race import Attempt
 from root.scatter import Ask, Flight, scatter
 from tests.root.conftest import history_of, leaves, terms
+from tests.sim.answers import hits
 
-ANSWER = Hits(0, 0, 0, 1, [1.0], [0])
+ANSWER = hits(0, [1.0], [0])
 
 
 class Post:

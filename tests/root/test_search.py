@@ -13,26 +13,26 @@ import msgspec
 import pytest
 
 from bench.virtual_time import run
-from leaf.protocol import All, Bool, FetchBody, LookupBody, SearchBody, Word
+from leaf.protocol import All, Bool, Documents, FetchBody, Hits, LookupBody, SearchBody, Word
 from root.config import Settings
 from root.errors import BadRequest, NotCovered, Overloaded
 from root.requests import SearchRequest
 from root.search import DEPTH_MARGIN, FETCH_SHARE, Searches
 from tests.sim.corpus import Corpus
 from tests.sim.fleet import ScriptedFleet, dealt
-from tests.sim.scripted import Leg, Script, by_shard, fails, hangs, takes
+from tests.sim.scripted import Answer, Leg, Script, by_shard, fails, hangs, takes
 
 SHARDS = 4
+CORPUS = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
 T = TypeVar("T")
 
 
 class Asked:
     """Searches over a fleet, and what the leaves were asked."""
 
-    def __init__(self, settings: Settings, script: Script) -> None:
-        corpus = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
+    def __init__(self, settings: Settings, script: Script, answer: Answer) -> None:
         holdings = dealt(SHARDS, leaves=4, replicas=2)
-        self.fleet = ScriptedFleet(corpus.card, holdings, script, answer=corpus.answer)
+        self.fleet = ScriptedFleet(CORPUS.card, holdings, script, answer=answer)
         self.searches = Searches(self.fleet, settings, asyncio.get_running_loop().time())
 
     async def search(self, **members: Any) -> dict[str, Any]:
@@ -51,11 +51,12 @@ def asking(
     body: Callable[[Asked], Awaitable[None]],
     settings: Settings | None = None,
     script: Script | None = None,
+    answer: Answer = CORPUS.answer,
 ) -> None:
     """Run a test's body in virtual time."""
 
     async def main() -> None:
-        await body(Asked(settings or Settings(), script or takes(0.002)))
+        await body(Asked(settings or Settings(), script or takes(0.002), answer))
 
     run(main)
 
@@ -213,3 +214,22 @@ def test_one_trace_of_random_choices_per_seed() -> None:
 
     assert leaves_asked(1) == leaves_asked(1)
     assert leaves_asked(1) != leaves_asked(2)
+
+
+@pytest.mark.parametrize("garbage", [b'[["high"],[1]]', b"[[1.0],[1,2]]", b'{"a":1}'])
+def test_hits_that_cannot_be_read_are_a_shard_that_failed(garbage: bytes) -> None:
+    """The rest of the page comes, and the answer says which shard is missing from it."""
+
+    def garbled(leg: Leg, queue_us: int, service_us: int) -> Hits | Documents:
+        reply = CORPUS.answer(leg, queue_us, service_us)
+        if isinstance(reply, Hits) and leg.shard == 1:
+            reply.ranked = msgspec.Raw(garbage)
+        return reply
+
+    async def body(asked: Asked) -> None:
+        found = await asked.search(k=3, min_coverage=0.5)
+        assert [hit["id"] for hit in found["hits"]] == ["doc-00000", "doc-00002", "doc-00003"]
+        assert found["coverage"]["missing"] == [{"shard": 1, "reason": "error"}]
+        assert found["total"] == {"value": 75, "relation": "gte"}
+
+    asking(body, answer=garbled)

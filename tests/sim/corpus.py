@@ -10,6 +10,7 @@ import msgspec
 
 from index_data.manifest import GenerationCard
 from leaf.protocol import Documents, FetchedDocument, Hits, LookupBody, SearchBody
+from tests.sim.answers import hits
 from tests.sim.fleet import FIELDS, GENERATION
 from tests.sim.scripted import Leg
 
@@ -53,12 +54,14 @@ class Corpus:
             case "search":
                 best = ordinals[: _k(ask.body)]
                 scores = [self.score(i) for i in best]
-                return Hits(number, queue_us, service_us, len(ordinals), scores, best)
+                return hits(
+                    number, scores, best, len(ordinals), queue_us=queue_us, service_us=service_us
+                )
             case "lookup":
                 wanted = msgspec.json.decode(ask.body, type=LookupBody).id
                 found = [i for i in ordinals if document_id(i) == wanted]
                 scores = [0.0] * len(found)
-                return Hits(number, queue_us, service_us, len(found), scores, found)
+                return hits(number, scores, found, queue_us=queue_us, service_us=service_us)
             case _:
                 assert ask.ordinals is not None
                 documents = [self._document(i) for i in ask.ordinals[leg.shard]]

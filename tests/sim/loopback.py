@@ -33,6 +33,7 @@ from leaf.protocol import (
     RootFrame,
 )
 from root.discovery import Fleet
+from tests.sim.answers import hits
 
 PATIENCE_S: Final = 10.0
 """Only a failing test waits this long."""
@@ -154,7 +155,7 @@ def legs(frame: RootFrame) -> list[tuple[Ask, int, int]]:
 
 def answers(frame: RootFrame) -> list[Hits]:
     """Honest answers to all asks of a frame: one document a shard, of the shard's number."""
-    return [Hits(leg, 5, 7, 1, [1.0], [shard]) for _, leg, shard in legs(frame)]
+    return [hits(leg, [1.0], [shard], queue_us=5, service_us=7) for _, leg, shard in legs(frame)]
 
 
 async def until(holds: Callable[[], object]) -> None:

@@ -27,6 +27,7 @@ from leaf.protocol import Documents, Hits
 from root.race import Attempt, FailureReason
 from root.ranking import Leaf
 from root.scatter import Flight
+from tests.sim.answers import hits
 
 TRAVEL_S: Final = 0.0001
 """One way on one machine, send to receive."""
@@ -116,7 +117,7 @@ def by_shard(scripts: dict[int, Script], otherwise: Script) -> Script:
 
 def one_hit(leg: Leg, queue_us: int, service_us: int) -> Hits:
     """The default answer: one document a shard, of the shard's number."""
-    return Hits(leg.attempt.leg, queue_us, service_us, 1, [1.0], [leg.shard])
+    return hits(leg.attempt.leg, [1.0], [leg.shard], queue_us=queue_us, service_us=service_us)
 
 
 # --- one leaf ----------------------------------------------------------------------------
