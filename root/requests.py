@@ -23,7 +23,7 @@ RESULT_WINDOW_MAX: Final = 10_000
 TIMEOUT_MS_MAX: Final = 60_000
 PARAMETERS_MAX: Final = 32
 
-HedgeName = Literal["off", "fixed", "quantile"]
+HedgeName = Literal["off", "fixed", "quantile", "sibling", "adaptive", "together"]
 
 
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
