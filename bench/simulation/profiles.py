@@ -45,10 +45,14 @@ class Profile:
     stall_share: float
     stall_min_ms: float
     stall_alpha: float
+    slow_query_share: float = 0.0
+    """So many queries are dear: base and component are ``slow_query_factor`` times as long, on
+    all leaves."""
+    slow_query_factor: float = 1.0
 
     def __post_init__(self) -> None:
         """Raise ValueError, naming the parameter, for a value out of range."""
-        for name in ("bad_query_share", "stall_share"):
+        for name in ("bad_query_share", "stall_share", "slow_query_share"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
         for name in ("base_median_ms", "component_share_power", "stall_alpha"):
@@ -62,11 +66,18 @@ class Profile:
             component_ms *= self.bad_query_factor
         return component_ms / 1000.0
 
-    def legs_s(self, random: Random, component_s: float, legs: int) -> array[float]:
+    def dearness(self, random: Random) -> float:
+        """Draw by what factor a query is slow everywhere: 1, or ``slow_query_factor``."""
+        return self.slow_query_factor if random.random() < self.slow_query_share else 1.0
+
+    def legs_s(
+        self, random: Random, component_s: float, legs: int, dearness: float = 1.0
+    ) -> array[float]:
         """Draw how long each of so many legs takes, in seconds."""
+        component_s *= dearness
         gauss, uniform, exp = random.gauss, random.random, math.exp
         base_s, sigma, power = (
-            self.base_median_ms / 1000.0,
+            self.base_median_ms / 1000.0 * dearness,
             self.base_sigma,
             self.component_share_power,
         )
@@ -96,6 +107,8 @@ PROFILES: Final = {
     # The same article's BigTable benchmark: 100 servers, a 99.9th percentile of 1,800 ms that
     # hedging takes to 74. One query in a hundred meets a stall, of which a tenth last longer.
     "bigtable": Profile(2.0, 0.6, 3.0, 0.3, 0.0, 1.0, 1.0 / 1.6, 0.0001, 400.0, 1.5),
+    # A storm of dear queries: one in ten takes five times as long on every leaf.
+    "slow-queries": Profile(1.0, 0.98, 7.9, 0.62, 0.0, 1.0, 1.0 / 1.6, 0.014, 24.0, 3.1, 0.1, 5.0),
 }
 
 
@@ -118,9 +131,11 @@ class Draws:
         kept = self._kept.get((query, copy))
         if kept is not None:
             return kept
-        component_s = self.profile.component_s(Random(f"{self._seed}:{query}:component"))
+        of_query = Random(f"{self._seed}:{query}:component")
+        component_s = self.profile.component_s(of_query)
+        dearness = self.profile.dearness(of_query)
         random = Random(f"{self._seed}:{query}:{copy}")
-        drawn = self.profile.legs_s(random, component_s, self.legs)
+        drawn = self.profile.legs_s(random, component_s, self.legs, dearness)
         if self._keep:
             self._kept[query, copy] = drawn
         return drawn

@@ -33,6 +33,15 @@ def test_copies_share_the_component_of_their_query() -> None:
     assert draws.legs_s(0, 0) != draws.legs_s(1, 0)
 
 
+def test_a_dear_query_is_slow_on_all_leaves() -> None:
+    """Every leg of it, copies included, takes so many times as long."""
+    dear = replace(TAIL, stall_share=0.0, slow_query_share=1.0, slow_query_factor=5.0)
+    usual = replace(dear, slow_query_share=0.0)
+    for copy in (0, 1):
+        slow_s, usual_s = (Draws(one, 50, seed=1).legs_s(3, copy) for one in (dear, usual))
+        assert list(slow_s) == pytest.approx([5.0 * leg_s for leg_s in usual_s], abs=0.0005)
+
+
 def test_a_stall_is_long() -> None:
     """A leg that stalls takes at least as long as the shortest stall."""
     stalled = replace(TAIL, stall_share=1.0)
