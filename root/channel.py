@@ -373,6 +373,8 @@ def _ask(ask: Ask, first: int, shards: list[int], now: float) -> dict[str, Any]:
 
 def _frame(message: aiohttp.WSMessage) -> LeafFrame:
     """Decode what came in; ChannelLost where it is no frame or a refusal."""
+    if message.type is aiohttp.WSMsgType.TEXT:
+        raise BrokenProtocol("the leaf sent text; frames are binary")
     if message.type is not aiohttp.WSMsgType.BINARY:
         raise ChannelLost("the connection was closed")
     try:

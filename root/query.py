@@ -153,7 +153,7 @@ def _clause(text: str, at: int, fields: Collection[str]) -> tuple[_Clause, int]:
     sign, field, phrase, word = found.group("sign", "field", "phrase", "word")
     if found["stray"] is not None:
         raise BadRequest("q", f"has a quote without its pair at position {found.start('stray')}")
-    if phrase is None and word is None:
+    if not (phrase or word or "").strip():
         raise BadRequest("q", f"has nothing to search for after position {found.end()}")
     if field is not None and field not in fields:
         raise BadRequest("q", f"there is no field {field!r}; there are {', '.join(sorted(fields))}")

@@ -280,7 +280,7 @@ class Race(msgspec.Struct, gc=False):
         attempt = Attempt(number, self.slot, self.shard, leaf, kind, now)
         self.attempts.append(attempt)
         self.in_flight += 1
-        leaf.outstanding += 1
+        leaf.chosen(now)
         terms.ledger.sent[kind] += 1
         return attempt
 

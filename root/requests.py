@@ -22,6 +22,9 @@ RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
 TIMEOUT_MS_MAX: Final = 60_000
 PARAMETERS_MAX: Final = 32
+NAME_CHARS_MAX: Final = 80
+DETAIL_CHARS_MAX: Final = 300
+"""What a request calls things goes back in the error, but not all of it."""
 
 HedgeName = Literal["off", "fixed", "quantile"]
 
@@ -156,7 +159,9 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
 def _read(name: str, text: str) -> Any:
     reader = _READERS.get(name)
     if reader is None:
-        raise BadRequest(name[:80], f"is not a parameter; there are {', '.join(_READERS)}")
+        raise BadRequest(
+            name[:NAME_CHARS_MAX], f"is not a parameter; there are {', '.join(_READERS)}"
+        )
     return reader(name, text)
 
 
@@ -171,4 +176,4 @@ def _named(message: str) -> BadRequest:
     if unknown := _UNKNOWN.search(message):
         path = f"{path}.{unknown['name']}".lstrip(".")
         detail = "is not a field of the request"
-    return BadRequest(path or "body", detail)
+    return BadRequest(path[:NAME_CHARS_MAX] or "body", detail[:DETAIL_CHARS_MAX])

@@ -210,13 +210,13 @@ class Searches:
     def _raise_where_nothing_answered(self, pursuit: Pursuit, outcome: Outcome) -> None:
         if outcome.replies:
             return
-        reasons = set(outcome.missing.values())
         detail = next(iter(outcome.details.values()), "")
-        if reasons == {"refused"}:
-            if any(a.reason == "bad_query" for a in pursuit.phases[-1].attempts):
-                raise BadRequest("q", detail)
-            raise Overloaded(f"every leaf pushed back: {detail}", RETRY_AFTER_S)
-        raise NoShards(f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip())
+        if pursuit.refused_as("bad_query"):
+            raise BadRequest("q", detail)
+        if pursuit.refused_as("busy"):
+            raise Overloaded("every leaf pushed back", RETRY_AFTER_S)
+        reasons = ", ".join(sorted(set(outcome.missing.values())))
+        raise NoShards(f"no shard has answered: {reasons} {detail}".rstrip())
 
     def _raise_unless_covered(self, pursuit: Pursuit, body: dict[str, Any]) -> None:
         wanted = pursuit.request.min_coverage
@@ -224,7 +224,7 @@ class Searches:
             wanted = self.settings.min_coverage
         if pursuit.searched >= wanted * pursuit.view.documents:
             return
-        if set(pursuit.missing.values()) == {"refused"}:
+        if pursuit.refused_as("busy") and set(pursuit.missing.values()) == {"refused"}:
             raise Overloaded("leaves pushed back; too little was searched", RETRY_AFTER_S)
         detail = (
             f"{pursuit.searched} of {pursuit.view.documents} documents were searched; "
