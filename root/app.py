@@ -25,8 +25,8 @@ from starlette.routing import Route
 from root.answer import milliseconds
 from root.config import Settings
 from root.discovery import Fleet
-from root.errors import BodyTooLarge, CallerError, FleetError, Overloaded
-from root.requests import search_from_json, search_from_query_string
+from root.errors import BadRequest, BodyTooLarge, CallerError, FleetError, Overloaded
+from root.requests import parameters, search_from_json, search_from_query_string
 from root.search import RETRY_AFTER_S, Searches
 from root.telemetry import Telemetry
 
@@ -93,6 +93,7 @@ class Root:
 
         async def answer() -> dict[str, Any]:
             if request.method == "POST":
+                _refuse_parameters(request)
                 wanted = search_from_json(await _body(request))
             else:
                 wanted = search_from_query_string(request.scope["query_string"])
@@ -108,6 +109,7 @@ class Root:
         arrived_s = asyncio.get_running_loop().time()
 
         async def answer() -> dict[str, Any]:
+            _refuse_parameters(request)
             wanted = self.searches.document(request.path_params["id"], arrived_s)
             return await self._while_connected(request, wanted)
 
@@ -212,6 +214,12 @@ class Root:
             if not working.done():
                 working.cancel()
                 await asyncio.gather(working, return_exceptions=True)
+
+
+def _refuse_parameters(request: Request) -> None:
+    """Refuse a query string where none is read: what it asks for would be ignored."""
+    for name in parameters(request.scope["query_string"]):
+        raise BadRequest(name, "is not read here: there are no parameters in the query string")
 
 
 async def _left(request: Request) -> None:

@@ -19,10 +19,8 @@ from itertools import chain
 from typing import Any, Final
 
 import aiohttp
-import msgspec
 import orjson
 
-from index_data.manifest import GenerationCard
 from leaf.protocol import (
     CHANNEL_PATH,
     FRAME_BYTES_MAX,
@@ -32,6 +30,15 @@ from leaf.protocol import (
     LeafFrame,
     LeafHello,
     Refusal,
+)
+from root.frames import (
+    BrokenProtocol,
+    ChannelLost,
+    Group,
+    how_many_fit,
+    read_frame,
+    read_holdings,
+    written_ask,
 )
 from root.race import Attempt, FailureReason
 from root.ranking import Leaf
@@ -43,6 +50,9 @@ log = logging.getLogger(__name__)
 CONNECT_TIMEOUT_S: Final = 2.0
 HELLO_TIMEOUT_S: Final = 2.0
 CLOSE_TIMEOUT_S: Final = 0.2
+CLOSE_REFUSED: Final = 4000
+CLOSE_BYTES_MAX: Final = 123
+"""Why a root leaves, it says in the close frame: a code of ours, and what fits (RFC 6455, 5.5)."""
 RETRY_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Pauses between attempts to connect; the last one repeats. No query ever waits for them."""
 
@@ -50,23 +60,6 @@ PING_EVERY_S: Final = 0.2
 SILENCE_S: Final = 0.75
 """Three pings unanswered: far beyond any garbage collection or scheduling delay of a leaf,
 and soon enough that a query of a second still ends well."""
-
-_decode: Final = msgspec.json.Decoder(LeafFrame).decode
-
-
-class ChannelLost(Exception):
-    """The connection is of no use any more; the text says why.
-
-    ``broke_protocol`` when the leaf answered, but with what it must not.
-    """
-
-    broke_protocol = False
-
-
-class BrokenProtocol(ChannelLost):
-    """The leaf sent what no honest leaf sends."""
-
-    broke_protocol = True
 
 
 class Channel:
@@ -93,7 +86,7 @@ class Channel:
         self._changed = changed
         self._waiting: dict[int, tuple[Flight, Attempt]] = {}
         self._next_leg = 0
-        self._groups: list[tuple[Ask, int, list[int]]] = []
+        self._groups: list[Group] = []
         self._open_ask: Ask | None = None
         self._open_shards: list[int] = []
         self._cancels: list[int] = []
@@ -180,6 +173,7 @@ class Channel:
         except ChannelLost as lost:
             self._say(str(lost))
             self._lose("garbage" if lost.broke_protocol else "gone")
+            await socket.close(code=CLOSE_REFUSED, message=str(lost).encode()[:CLOSE_BYTES_MAX])
         finally:
             self._lose("gone")
             await socket.close()
@@ -188,7 +182,7 @@ class Channel:
         hello = {"hello": {"protocol": PROTOCOL_VERSION, "root": self._root_name}}
         await socket.send_bytes(orjson.dumps(hello))
         async with asyncio.timeout(HELLO_TIMEOUT_S):
-            frame = _frame(await socket.receive())
+            frame = read_frame(await socket.receive())
         if frame.hello is None:
             raise BrokenProtocol("the leaf did not say hello first")
         self._take_hello(frame.hello)
@@ -198,7 +192,7 @@ class Channel:
             raise ChannelLost(
                 f"the leaf speaks protocol {hello.protocol}, this root {PROTOCOL_VERSION}"
             )
-        self.held = _held(self.leaf, hello)
+        self.held = read_holdings(self.leaf, hello)
         if hello.notice and self.hello is None:
             log.warning("leaf %s at %s: %s", hello.leaf, self.url, hello.notice)
         if self.hello is None:
@@ -220,9 +214,12 @@ class Channel:
     def _take_frame(self, now: float) -> bytes:
         frame: dict[str, Any] = {}
         if self._groups:
-            frame["asks"] = [_ask(ask, first, shards, now) for ask, first, shards in self._groups]
-            self._groups = []
+            groups = self._groups[: how_many_fit(self._groups)]
+            frame["asks"] = [written_ask(ask, first, shards, now) for ask, first, shards in groups]
+            del self._groups[: len(groups)]
             self._open_ask = None
+            if self._groups:
+                self._wanted.set()
         if self._cancels:
             frame["cancels"] = self._cancels
             self._cancels = []
@@ -250,7 +247,7 @@ class Channel:
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            frame = _frame(await socket.receive())
+            frame = read_frame(await socket.receive())
             now = loop.time()
             self._heard_s = now
             self.frames_received += 1
@@ -340,47 +337,3 @@ async def _first_to_end(*coroutines: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
     for task in done:
         task.result()
-
-
-def _held(leaf: Leaf, hello: LeafHello) -> list[Held]:
-    try:
-        held = [
-            Held(leaf, msgspec.json.decode(holding.card, type=GenerationCard), holding.shards)
-            for holding in hello.holdings
-        ]
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BrokenProtocol(f"the leaf's hello describes no generation: {error}") from None
-    for holding in held:
-        if any(not 0 <= shard < len(holding.card.documents) for shard in holding.shards):
-            raise BrokenProtocol("the leaf says it holds shards that its generation lacks")
-    return held
-
-
-def _ask(ask: Ask, first: int, shards: list[int], now: float) -> dict[str, Any]:
-    written: dict[str, Any] = {
-        "kind": ask.kind,
-        "generation": ask.generation,
-        "body": orjson.Fragment(ask.body),
-        "budget_ms": max(0.0, (ask.deadline_s - now) * 1000.0),
-        "first": first,
-        "shards": shards,
-        "priority": ask.priority,
-    }
-    if ask.ordinals is not None:
-        written["ordinals"] = [ask.ordinals[shard] for shard in shards]
-    return written
-
-
-def _frame(message: aiohttp.WSMessage) -> LeafFrame:
-    """Decode what came in; ChannelLost where it is no frame or a refusal."""
-    if message.type is aiohttp.WSMsgType.TEXT:
-        raise BrokenProtocol("the leaf sent text; frames are binary")
-    if message.type is not aiohttp.WSMsgType.BINARY:
-        raise ChannelLost("the connection was closed")
-    try:
-        frame = _decode(message.data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BrokenProtocol(f"the leaf sent what is no frame: {error}") from None
-    if frame.refused is not None:
-        raise ChannelLost(f"the leaf refused this root: {frame.refused}")
-    return frame

@@ -26,6 +26,12 @@ ROUNDING = 2e-6
 to document: equal scores may differ by a few units in the seventh digit."""
 
 
+FINALISTS_MAX = 1_000
+"""Most documents that are scored again besides the page. Near-ties beyond that many (a word
+that stands once in a thousand titles of one length) keep their phase-one order, which is the
+same on every replica, but may not be the single index's."""
+
+
 class ShardHits(Protocol):
     """What merging needs of a shard's answer."""
 
@@ -106,6 +112,8 @@ def finalists(
     last = -candidates[min(offset + k, len(candidates)) - 1].negative_score
     until = bisect_right(candidates, -last * (1.0 - slack), key=_negative_score)
     certain = _surely_before(candidates, offset, slack)
+    until = min(until, offset + k + FINALISTS_MAX)
+    certain = max(certain, offset - FINALISTS_MAX)
     return Finalists(candidates[certain:until], offset - certain, total)
 
 

@@ -18,7 +18,7 @@ An attempt ends once, with one fate:
 
     in_flight --answer, race open----> won
     in_flight --answer, race decided-> lost        (the cancel came too late)
-    in_flight --cancel sent, then any end--> cancelled
+    in_flight --cancel sent, then a refusal, a failure or the leaf's loss--> cancelled
     in_flight --failure or refusal---> failed
 
 so that sent = won + lost + cancelled + failed once nothing is in flight. An event for an
@@ -41,12 +41,12 @@ from root.budget import Budget
 from root.latency import Latency
 from root.ranking import Leaf, choose
 
-Kind = Literal["primary", "hedge", "failover", "tied", "probe"]
+Kind = Literal["primary", "hedge", "failover"]
 Fate = Literal["in_flight", "won", "lost", "cancelled", "failed"]
 FailureReason = RefusalReason | Literal["gone", "garbage"]
 MissingReason = Literal["timeout", "no_replica", "error", "refused"]
 
-KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover", "tied", "probe")
+KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover")
 FATES: Final[tuple[Fate, ...]] = ("won", "lost", "cancelled", "failed")
 
 

@@ -56,7 +56,6 @@ class Searches:
         self.ledger = Ledger()
         self.histories: dict[str, Latency] = {}
         self._random = Random(f"{settings.seed}:replicas")
-        self._started_s = now
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
         """Return the body of the answer. Raises CallerError or FleetError."""
@@ -84,9 +83,11 @@ class Searches:
             msgspec.json.encode(LookupBody(document_id)),
             pursuit.deadline_s,
         )
+        self._raise_where_nothing_answered(pursuit, outcome)
         found = self._merged(pursuit, outcome, 0, 1, 0.0)
+        if not found.candidates and pursuit.missing:
+            raise NotCovered("shards that may hold the document did not answer")
         if not found.candidates:
-            self._raise_unless_covered(pursuit, {})
             raise UnknownDocument("id", f"there is no document {document_id!r}")
         documents = await self._fetch_phase(pursuit, None, found)
         if not documents:
@@ -212,7 +213,7 @@ class Searches:
             return
         detail = next(iter(outcome.details.values()), "")
         if pursuit.refused_as("bad_query"):
-            raise BadRequest("q", detail)
+            raise BadRequest("query" if pursuit.request.q is None else "q", detail)
         if pursuit.refused_as("busy"):
             raise Overloaded("every leaf pushed back", RETRY_AFTER_S)
         reasons = ", ".join(sorted(set(outcome.missing.values())))

@@ -191,6 +191,18 @@ def test_a_document_is_found_by_its_id_or_not() -> None:
     served(body)
 
 
+@pytest.mark.parametrize(("method", "path"), [("POST", "/search"), ("GET", "/documents/doc-00042")])
+def test_a_query_string_that_nobody_reads_is_refused(method: str, path: str) -> None:
+    """What it asks for would be ignored, and nobody told."""
+
+    async def body(serving: Served) -> None:
+        answer = await serving.client.request(method, f"{path}?trace=1")
+        assert is_problem(answer, 400)["field"] == "trace"
+        assert serving.fleet.received == 0
+
+    served(body)
+
+
 @pytest.mark.parametrize("target", ["/search?q=a", "/documents/doc-00001"])
 def test_a_client_that_leaves_takes_its_query_along(target: str) -> None:
     """Its legs are cancelled, everything is accounted for, and the root stays calm."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from root.merge import ROUNDING, Candidate, Finalists, Unreadable, finalists
+from root.merge import FINALISTS_MAX, ROUNDING, Candidate, Finalists, Unreadable, finalists
 
 
 @dataclass
@@ -200,3 +200,11 @@ def test_shards_below_the_page_are_not_read() -> None:
     found = finalists(answers, 0, 2, 0.0)
     assert [c.ordinal for c in found.candidates] == [1, 2]
     assert found.total == 3
+
+
+def test_near_ties_beyond_the_limit_keep_their_phase_one_order() -> None:
+    """A thousand titles that are all alike do not make a thousand finalists more."""
+    documents: Documents = {o: (o % SHARDS, 1.0) for o in range(5 * FINALISTS_MAX)}
+    found = finalists(replies(documents, SHARDS), 2 * FINALISTS_MAX, 10, ROUNDING)
+    assert len(found.candidates) == 2 * FINALISTS_MAX + 10
+    assert page(found, documents, 10) == brute_force(documents)[2 * FINALISTS_MAX :][:10]

@@ -61,13 +61,14 @@ def test_an_answer_that_crosses_its_cancel_is_lost() -> None:
 
     async def main() -> None:
         fleet = ScriptedFleet(card(1), [[0], [0]], takes(0.005))
-        root = await warmed_up(fleet, delay_s=0.001)
+        root = await warmed_up(fleet, delay_s=TRAVEL_S)
         for _ in range(500):
             assert (await root.query()).complete
         await asyncio.sleep(1.0)
         assert root.accounted
         assert root.ledger.sent["hedge"] == 500
         assert root.ledger.ended["lost"] + root.ledger.ended["cancelled"] == 500
+        assert root.ledger.ended["lost"] > 0
         assert root.ledger.ended["failed"] == 0
         assert not any(root.ledger.failures.values())
 
