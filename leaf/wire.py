@@ -77,6 +77,8 @@ class Wire(asyncio.Protocol):
                 self._take(event)
             elif isinstance(event, Request):
                 self._answer(event)
+        # Once for all that came together, and as the last thing: see `Workers.ring`.
+        self._leaf.ring()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - any way it ends
         """Let go of everything."""
