@@ -22,7 +22,8 @@ of tantivy.
     +-- BadLineFound        a strict build met a bad line (``build``)
     +-- TooLarge            a shard would not fit in one segment (``segment``)
 
-What one caller got wrong is a ValueError of its own: ``query.BadQuery``, ``placement.BadPlacement``.
+What a caller got wrong is a ValueError of its own: ``query.BadQuery``,
+``placement.BadPlacement``.
 """
 
 from __future__ import annotations

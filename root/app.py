@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -35,6 +35,10 @@ log = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 64 * 1024
 """A query tree of the largest size allowed, written out; not a way to fill memory."""
 
+NOT_READY_S: Final = 10.0
+"""How often a root that waits for its leaves says what it waits for."""
+SHARDS_SHOWN: Final = 10
+
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
 NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -54,7 +58,7 @@ class Root:
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
-        return Starlette(
+        app = Starlette(
             routes=[
                 Route("/search", self.search, methods=["GET", "POST"]),
                 Route("/documents/{id:path}", self.document, methods=["GET"]),
@@ -66,6 +70,8 @@ class Root:
             exception_handlers={HTTPException: _http_problem},
             lifespan=self._lifespan,
         )
+        app.router.redirect_slashes = False
+        return app
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -82,8 +88,18 @@ class Root:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _announce_when_ready(self) -> None:
-        await self.fleet.ready.wait()
+        while not self.fleet.ready.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.fleet.ready.wait(), NOT_READY_S)
+                break
+            log.warning("not ready yet: %s", self._lacking())
         self._announce(self.fleet)
+
+    def _lacking(self) -> str:
+        uncovered = self.fleet.uncovered
+        if uncovered is None:
+            return "no leaf that holds anything is connected"
+        return f"no connected leaf serves shards {', '.join(map(str, uncovered[:SHARDS_SHOWN]))}"
 
     # --- routes ---
 
@@ -149,10 +165,9 @@ class Root:
         """Answer ``GET /readyz``: 200 when every shard has a live replica."""
         uncovered = self.fleet.uncovered
         if uncovered is None:
-            return _json({"ready": False, "detail": "no leaf is connected"}, 503)
+            return _json({"ready": False, "detail": self._lacking()}, 503)
         if uncovered:
-            detail = f"{len(uncovered)} shards have no live replica"
-            return _json({"ready": False, "detail": detail, "shards": uncovered}, 503)
+            return _json({"ready": False, "detail": self._lacking(), "shards": uncovered}, 503)
         return _json({"ready": True})
 
     async def metrics(self, _: Request) -> Response:

@@ -94,11 +94,17 @@ class Channel:
         self._wanted = asyncio.Event()
         self._heard_s = 0.0
         self._failures = 0
+        self._last_name = ""
 
     @property
     def name(self) -> str:
-        """What the leaf calls itself; its address while that is not known."""
-        return self.hello.leaf if self.hello else self.url
+        """What the leaf calls itself; its address as long as that is not known."""
+        return self.hello.leaf if self.hello else self._last_name or self.url
+
+    @property
+    def label(self) -> str:
+        """Name and address, for the log."""
+        return f"{self._last_name} at {self.url}" if self._last_name else f"at {self.url}"
 
     # --- sending: called by flights, many times a tick ---
 
@@ -153,6 +159,8 @@ class Channel:
                 await self._serve_once(session)
             except ChannelLost as lost:
                 self._say(str(lost))
+            except aiohttp.ClientConnectorError as error:
+                self._say(f"cannot be reached: {error.os_error.strerror or error.os_error}")
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 self._say(str(error) or "no answer in time")
             except Exception as error:  # a fault of ours must not end the channel for ever
@@ -193,10 +201,11 @@ class Channel:
                 f"the leaf speaks protocol {hello.protocol}, this root {PROTOCOL_VERSION}"
             )
         self.held = read_holdings(self.leaf, hello)
+        self._last_name = hello.leaf
         if hello.notice and self.hello is None:
-            log.warning("leaf %s at %s: %s", hello.leaf, self.url, hello.notice)
+            log.warning("leaf %s: %s", self.label, hello.notice)
         if self.hello is None:
-            log.info("leaf %s at %s is connected", hello.leaf, self.url)
+            log.info("leaf %s is connected", self.label)
         self.hello = hello
         self.problem = ""
         self._failures = 0
@@ -306,8 +315,15 @@ class Channel:
     # --- losing the leaf ---
 
     def _say(self, problem: str) -> None:
+        """Note what is wrong; tell the operator what is news to him."""
         if problem != self.problem:
-            log.warning("leaf %s at %s: %s", self.name, self.url, problem)
+            # A leaf that has not been there yet is on its way up, as a rule.
+            log.log(
+                logging.WARNING if self._last_name else logging.INFO,
+                "leaf %s: %s",
+                self.label,
+                problem,
+            )
         self.problem = problem
 
     def _lose(self, reason: FailureReason) -> None:

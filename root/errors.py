@@ -87,7 +87,7 @@ class NotCovered(FleetError):
     """Fewer documents were searched in time than the request asks for."""
 
     status = 504
-    title = "Not enough of the index answered in time"
+    title = "Not enough of the index answered"
 
 
 class OperatorError(HedgerowError):

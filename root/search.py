@@ -43,6 +43,7 @@ DEPTH_MARGIN: Final = 4
 change places when they get their exact scores."""
 
 RETRY_AFTER_S: Final = 1
+NOTHING_FOUND: Final = Finalists([], 0, 0)
 
 
 class Searches:
@@ -188,7 +189,7 @@ class Searches:
     def _pursue(self, request: SearchRequest, now: float) -> Pursuit:
         view = self.fleet.view()
         if view is None:
-            raise NoShards("no leaf has said yet what it holds")
+            raise NoShards("no leaf that holds anything is connected")
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         return Pursuit(view, now, now + timeout_ms / 1000.0, request)
 
@@ -216,8 +217,10 @@ class Searches:
             raise BadRequest("query" if pursuit.request.q is None else "q", detail)
         if pursuit.refused_as("busy"):
             raise Overloaded("every leaf pushed back", RETRY_AFTER_S)
-        reasons = ", ".join(sorted(set(outcome.missing.values())))
-        raise NoShards(f"no shard has answered: {reasons} {detail}".rstrip())
+        nothing = answer.search_body(pursuit, NOTHING_FOUND, {})
+        reasons = set(outcome.missing.values())
+        detail = f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip()
+        raise (NotCovered if reasons == {"timeout"} else NoShards)(detail, nothing)
 
     def _raise_unless_covered(self, pursuit: Pursuit, body: dict[str, Any]) -> None:
         wanted = pursuit.request.min_coverage

@@ -137,7 +137,7 @@ def test_every_make_target_exists() -> None:
     named = {
         target
         for page in pages
-        for target in re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(encoding="utf-8"), re.M)
+        for target in re.findall(r"(?m)(?:`|^)make ([a-z]+)", page.read_text(encoding="utf-8"))
     }
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     assert {"run", "test", "lint", "bench"} <= named

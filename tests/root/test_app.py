@@ -133,13 +133,21 @@ def test_a_fault_of_the_root_is_500_and_says_nothing_more(
     served(body)
 
 
-@pytest.mark.parametrize("script", [fails("error", after_s=0.001), hangs()], ids=["error", "hang"])
-def test_no_answer_from_any_shard_is_503(script: Script) -> None:
-    """Never an empty page."""
+@pytest.mark.parametrize(
+    ("script", "status", "reason"),
+    [(fails("error", after_s=0.001), 503, "error"), (hangs(), 504, "timeout")],
+)
+def test_no_answer_from_any_shard_is_never_an_empty_page(
+    script: Script, status: int, reason: str
+) -> None:
+    """503 when all failed, 504 when time ran out; both say what was not searched."""
 
     async def body(serving: Served) -> None:
-        is_problem(await serving.client.get("/search?q=a&timeout_ms=50"), 503)
-        is_problem(await serving.client.get("/search?q=a&timeout_ms=50&min_coverage=0"), 503)
+        for extra in ("", "&min_coverage=0"):
+            answer = await serving.client.get(f"/search?q=a&timeout_ms=50{extra}")
+            coverage = is_problem(answer, status)["coverage"]
+            assert (coverage["answered"], coverage["searched"]) == (0, 0)
+            assert {missing["reason"] for missing in coverage["missing"]} == {reason}
 
     served(body, script=script)
 

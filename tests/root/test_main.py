@@ -31,18 +31,21 @@ def test_a_root_needs_a_leaf() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--timeout-ms=0"], "timeout_ms must be from 1 to 60000, not 0"),
-        (["--timeout-ms=nan"], "timeout_ms must be from 1 to 60000, not nan"),
-        (["--min-coverage=1.1"], "min_coverage must be from 0 to 1, not 1.1"),
-        (["--hedge=magic"], "hedge must be off, fixed or quantile, not 'magic'"),
-        (["--hedge-delay-ms=-1"], "hedge_delay_ms must be from 0 to 60000, not -1"),
-        (["--hedge-quantile=1"], "hedge_quantile must lie between 0 and 1, not 1.0"),
-        (["--hedge=off", "--hedge-quantile=2"], "hedge_quantile must lie between 0 and 1, not 2.0"),
-        (["--max-extra-load=1.5"], "max_extra_load must be from 0 to 1, not 1.5"),
-        (["--budget-floor=-1"], "floor_per_s must be from 0 to 1000, not -1.0"),
-        (["--budget-burst=-1"], "burst must be from 0 to 100000, not -1.0"),
-        (["--max-attempts=0"], "attempts_max must be from 1 to 10, not 0"),
-        (["--max-in-flight=0"], "in_flight_max must be from 1 to 100000, not 0"),
+        (["--timeout-ms=0"], "--timeout-ms must be from 1 to 60000, not 0"),
+        (["--timeout-ms=nan"], "--timeout-ms must be from 1 to 60000, not nan"),
+        (["--min-coverage=1.1"], "--min-coverage must be from 0 to 1, not 1.1"),
+        (["--hedge=magic"], "--hedge must be off, fixed or quantile, not 'magic'"),
+        (["--hedge-delay-ms=-1"], "--hedge-delay-ms must be from 0 to 60000, not -1"),
+        (["--hedge-quantile=1"], "--hedge-quantile must lie between 0 and 1, not 1.0"),
+        (
+            ["--hedge=off", "--hedge-quantile=2"],
+            "--hedge-quantile must lie between 0 and 1, not 2.0",
+        ),
+        (["--max-extra-load=1.5"], "--max-extra-load must be from 0 to 1, not 1.5"),
+        (["--budget-floor=-1"], "--budget-floor must be from 0 to 1000, not -1.0"),
+        (["--budget-burst=-1"], "--budget-burst must be from 0 to 100000, not -1.0"),
+        (["--max-attempts=0"], "--max-attempts must be from 1 to 10, not 0"),
+        (["--max-in-flight=0"], "--max-in-flight must be from 1 to 100000, not 0"),
     ],
 )
 def test_a_setting_out_of_range_is_named(arguments: list[str], sentence: str) -> None:
