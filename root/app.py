@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -25,7 +26,14 @@ from starlette.routing import Route
 from root.answer import milliseconds
 from root.config import Settings
 from root.discovery import Fleet
-from root.errors import BadRequest, BodyTooLarge, CallerError, FleetError, Overloaded
+from root.errors import (
+    BadRequest,
+    BodyTooLarge,
+    BodyTooSlow,
+    CallerError,
+    FleetError,
+    Overloaded,
+)
 from root.requests import parameters, search_from_json, search_from_query_string
 from root.search import RETRY_AFTER_S, Searches
 from root.telemetry import Telemetry
@@ -34,6 +42,9 @@ log = logging.getLogger(__name__)
 
 BODY_BYTES_MAX: Final = 64 * 1024
 """A query tree of the largest size allowed, written out; not a way to fill memory."""
+
+BODY_S_MAX: Final = 10.0
+"""A body of 64 KiB comes through the slowest line in that time."""
 
 NOT_READY_S: Final = 10.0
 """How often a root that waits for its leaves says what it waits for."""
@@ -105,12 +116,13 @@ class Root:
 
     async def search(self, request: Request) -> Response:
         """Answer ``GET /search?q=...`` and ``POST /search``."""
+        posted = await _posted(request) if request.method == "POST" else None
         arrived_s = asyncio.get_running_loop().time()
 
         async def answer() -> dict[str, Any]:
-            if request.method == "POST":
+            if posted is not None:
                 _refuse_parameters(request)
-                wanted = search_from_json(await _body(request))
+                wanted = search_from_json(posted())
             else:
                 wanted = search_from_query_string(request.scope["query_string"])
             body = await self._while_connected(request, self.searches.search(wanted, arrived_s))
@@ -143,7 +155,7 @@ class Root:
                 {
                     "shard": shard,
                     "documents": view.card.documents[shard],
-                    "leaves": [names[leaf] for leaf in leaves],
+                    "leaves": [names[leaf] for leaf in leaves if leaf.connected],
                 }
                 for shard, leaves in view.shard_replicas()
             ]
@@ -240,6 +252,25 @@ def _refuse_parameters(request: Request) -> None:
 async def _left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+async def _posted(request: Request) -> Callable[[], bytes]:
+    """Wait for the body, and return what gives it or raises what was wrong with it.
+
+    Before it is there the request has not arrived: it holds no place among those in work.
+    """
+    try:
+        async with asyncio.timeout(BODY_S_MAX):
+            body = await _body(request)
+    except (CallerError, ClientDisconnect) as error:
+        return partial(_raise, error)
+    except TimeoutError:
+        return partial(_raise, BodyTooSlow("body", f"was not there in {BODY_S_MAX:g} s"))
+    return lambda: body
+
+
+def _raise(error: Exception) -> bytes:
+    raise error
 
 
 async def _body(request: Request) -> bytes:

@@ -290,7 +290,9 @@ class Channel:
                 flight = entry[0]
                 touched.append(flight)
             attempt = entry[1]
-            if type(reply) is not flight.reply_type:
+            if type(reply) is not flight.reply_type or (
+                flight.ask.ordinals is not None and not flight.ask.answered_by(attempt, reply)
+            ):
                 self._waiting[reply.leg] = entry
                 raise BrokenProtocol("the leaf answered with something else than was asked")
             attempt.queue_us = queue_us = reply.queue_us
@@ -331,7 +333,6 @@ class Channel:
         self.leaf.connected = False
         if self.hello is not None:
             self.hello = None
-            self.held = []
             self._changed(self)
         owed, self._waiting = self._waiting, {}
         self._groups, self._open_ask, self._cancels, self._ping = [], None, [], None

@@ -4,6 +4,7 @@
     ├── CallerError                 the request is at fault; says which field
     │   ├── BadRequest              400
     │   ├── BodyTooLarge            413
+    │   ├── BodyTooSlow             408
     │   └── UnknownDocument         404
     ├── FleetError                  the fleet cannot answer now
     │   ├── Overloaded              429, says when to try again
@@ -45,6 +46,13 @@ class BodyTooLarge(CallerError):
 
     status = 413
     title = "Body too large"
+
+
+class BodyTooSlow(CallerError):
+    """The body did not come in time."""
+
+    status = 408
+    title = "Body too slow"
 
 
 class UnknownDocument(CallerError):

@@ -49,7 +49,11 @@ def read_holdings(leaf: Leaf, hello: LeafHello) -> list[Held]:
         ]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BrokenProtocol(f"the leaf's hello describes no generation: {error}") from None
+    if len({holding.card.generation for holding in held}) < len(held):
+        raise BrokenProtocol("the leaf names a generation twice")
     for holding in held:
+        if not holding.card.documents or len(set(holding.shards)) < len(holding.shards):
+            raise BrokenProtocol("the leaf holds a generation without shards, or a shard twice")
         if any(not 0 <= shard < len(holding.card.documents) for shard in holding.shards):
             raise BrokenProtocol("the leaf says it holds shards that its generation lacks")
     return held

@@ -71,7 +71,7 @@ CONDUCT: Final[dict[FailureReason, Conduct]] = {
     "unknown_shard": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
     "unknown_generation": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
     "cancelled": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
-    "expired": Conduct(next_replica=False, budgeted=False, blame=False, missing="timeout"),
+    "expired": Conduct(next_replica=True, budgeted=True, blame=False, missing="timeout"),
     "bad_query": Conduct(next_replica=False, budgeted=False, blame=False, missing="refused"),
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from random import Random
 from typing import Any, Final
 
@@ -39,8 +40,9 @@ FETCH_SHARE: Final = 0.2
 hits that are never fetched are worth nothing."""
 
 DEPTH_MARGIN: Final = 4
-"""A shard returns this many more than could be on the page: near-ties within one shard may
-change places when they get their exact scores."""
+DEPTH_SHARE: Final = 10.0
+"""A shard returns this many more than could be on the page, and a share that grows with the
+slack: near-ties within one shard may change places when they get their exact scores."""
 
 RETRY_AFTER_S: Final = 1
 NOTHING_FOUND: Final = Finalists([], 0, 0)
@@ -113,7 +115,8 @@ class Searches:
         slack = 0.0
         if not is_exact(query):
             slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
-        depth = request.offset + request.k + (DEPTH_MARGIN if slack else 0)
+        depth = request.offset + request.k
+        depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
         left_s = pursuit.deadline_s - pursuit.arrived_s
         outcome = await self._gather(
             pursuit,

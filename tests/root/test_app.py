@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from root.app import BODY_BYTES_MAX
+from root.app import BODY_BYTES_MAX, BODY_S_MAX
 from root.config import Settings
 from tests.sim.scripted import Deed, Script, by_shard, fails, hangs, takes
 from tests.sim.serving import SHARDS, WORK_S, Exchange, Served, is_problem, served
@@ -248,7 +248,7 @@ def test_readiness_is_a_live_replica_of_every_shard() -> None:
         assert await ready() == (503, [1])
         serving.fleet.disconnect(0)
         serving.fleet.disconnect(3)
-        assert await ready() == (503, None)
+        assert await ready() == (503, [0, 1, 2, 3])
         assert (await serving.client.get("/healthz")).status == 200
         for number in range(4):
             serving.fleet.come_back(number)
@@ -334,3 +334,20 @@ def test_a_server_that_ends_takes_its_queries_along() -> None:
         assert await serving.metric("hedgerow_root_requests_in_flight") == 0
 
     served(body, script=takes(0.5))
+
+
+def test_a_body_that_does_not_come_holds_no_place() -> None:
+    """It is given up in the end; until then others are answered as if it were not there."""
+
+    async def body(serving: Served) -> None:
+        started_s = asyncio.get_running_loop().time()
+        slow = [Exchange([b"{"], stalls=True) for _ in range(5)]
+        waiting = [asyncio.create_task(serving.client.run("POST", "/search", e)) for e in slow]
+        assert (await serving.client.get("/search?q=a")).status == 200
+        await asyncio.gather(*waiting)
+        assert asyncio.get_running_loop().time() - started_s == pytest.approx(BODY_S_MAX)
+        for exchange in slow:
+            assert is_problem(exchange.answer(), 408)["field"] == "body"
+        assert (await serving.client.get("/search?q=a")).status == 200
+
+    served(body, settings=Settings(in_flight_max=2))
