@@ -28,7 +28,7 @@ run: $(VENV)/.ready
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest
-	$(BIN)/python -m pytest --quiet --cov tests/root
+	$(BIN)/python -m pytest --quiet tests/root --cov
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check
