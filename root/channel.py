@@ -53,8 +53,9 @@ CLOSE_TIMEOUT_S: Final = 0.2
 CLOSE_REFUSED: Final = 4000
 CLOSE_BYTES_MAX: Final = 123
 """Why a root leaves, it says in the close frame: a code of ours, and what fits (RFC 6455, 5.5)."""
-RETRY_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Pauses between attempts to connect; the last one repeats. No query ever waits for them."""
+RETRY_S: Final = (*[0.05] * 10, *[0.1] * 50, 0.5)
+"""Pauses between attempts to connect; the last one repeats. A leaf that is restarted is away
+for less than a second, and in a rolling restart its neighbour goes next: it must be back."""
 
 PING_EVERY_S: Final = 0.2
 SILENCE_S: Final = 0.75

@@ -32,8 +32,8 @@ to the page (a word that stands once in each of a thousand titles of one length)
 settles the order: the same on every replica and for every page, but, where shards differ in
 their average lengths, not quite the single index's."""
 
-SIGNIFICANT_DIGITS = 6
-"""What two equal scores agree in whatever ROUNDING did to them."""
+SIGNIFICANT_DIGITS = 5
+"""What two equal scores agree in whatever ROUNDING did to them, but for one in fifty."""
 
 
 class ShardHits(Protocol):
