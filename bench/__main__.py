@@ -16,16 +16,23 @@ from rich.console import Console
 
 from bench import corpus, report
 from bench.client import connected
-from bench.experiments import agree, chaos, fanout, search
+from bench.experiments import agree, chaos, fanout, policies, search, simulate
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.queries import mixed, vocabulary
 from bench.reference import Reference
+from bench.simulation.profiles import PROFILES
+from bench.simulation.study import Plan
 from index_data.manifest import IndexDataError
+from root.config import Settings
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
 EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+QUICK_QUERIES = 200
+"""Simulated queries of a tiny run."""
 
 
 class Refused(click.ClickException):
@@ -129,6 +136,70 @@ def chaos_command(
     publish("chaos", seed, json_path, result, chaos.show)
     if not (result.unharmed and result.account.balanced):
         sys.exit(1)
+
+
+def plan_options(command: Command) -> Command:
+    """What every simulation takes."""
+    for option in (
+        click.option("--queries", type=click.IntRange(1, 10_000_000), default=20_000),
+        click.option(
+            "--profile",
+            type=click.Choice(list(PROFILES)),
+            default="tail-at-scale",
+            help="How long simulated leaves take.",
+        ),
+        click.option(
+            "--replicas", type=click.IntRange(1, 10), default=2, help="Leaves that hold a shard."
+        ),
+        click.option(
+            "--leaves", type=click.IntRange(1, 100_000), default=100, help="Legs of a query."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@main.command("simulate")
+@common_options
+@plan_options
+@click.option("--policy", default="adaptive", show_default=True, help="As --hedge of a root.")
+@click.option("--max-extra-load", default=0.05, show_default=True, help="The budget.")
+def simulate_command(
+    seed: int,
+    quick: bool,
+    json_path: Path | None,
+    policy: str,
+    max_extra_load: float,
+    leaves: int,
+    replicas: int,
+    profile: str,
+    queries: int,
+) -> None:
+    """One policy on simulated leaves, in virtual time."""
+    plan = Plan(profile, leaves, replicas, min(queries, QUICK_QUERIES) if quick else queries, seed)
+    try:
+        chosen = Settings().policy(policy)
+        result = simulate.run(plan, chosen, max_extra_load)
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    publish("simulate", seed, json_path, result, simulate.show)
+
+
+@main.command("policies")
+@common_options
+@plan_options
+def policies_command(
+    seed: int,
+    quick: bool,
+    json_path: Path | None,
+    leaves: int,
+    replicas: int,
+    profile: str,
+    queries: int,
+) -> None:
+    """Every policy at equal cost on simulated leaves, beside what no policy could beat."""
+    plan = Plan(profile, leaves, replicas, min(queries, QUICK_QUERIES) if quick else queries, seed)
+    publish("policies", seed, json_path, policies.run(plan), policies.show)
 
 
 @contextmanager

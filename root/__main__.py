@@ -17,7 +17,7 @@ import uvloop
 
 from root.app import Root
 from root.budget import BudgetTerms
-from root.config import Settings
+from root.config import POLICIES, Settings
 from root.discovery import LEAVES_MAX, Fleet
 from root.errors import OperatorError
 
@@ -39,9 +39,11 @@ _DEFAULTS = Settings()
 @click.option("--name", default="root", help="What leaves and logs call this root.")
 @click.option("--timeout-ms", default=_DEFAULTS.timeout_ms, help="For requests that name none.")
 @click.option("--min-coverage", default=_DEFAULTS.min_coverage, help="Share of documents needed.")
-@click.option("--hedge", default=_DEFAULTS.hedge, help="off, fixed or quantile.")
+@click.option("--hedge", default=_DEFAULTS.hedge, help=f"When an attempt is late: {POLICIES}.")
 @click.option("--hedge-delay-ms", default=_DEFAULTS.hedge_delay_ms, help="Of the policy fixed.")
 @click.option("--hedge-quantile", default=_DEFAULTS.hedge_quantile, help="Of the policy quantile.")
+@click.option("--hedge-quorum", default=_DEFAULTS.hedge_quorum, help="Of the policy sibling.")
+@click.option("--hedge-factor", default=_DEFAULTS.hedge_factor, help="Of the policy sibling.")
 @click.option(
     "--max-extra-load", default=_DEFAULTS.budget.max_extra_load, help="Share of extra legs."
 )
@@ -140,6 +142,8 @@ def _unchecked_settings(options: dict[str, Any]) -> Settings:
         hedge=options["hedge"],
         hedge_delay_ms=options["hedge_delay_ms"],
         hedge_quantile=options["hedge_quantile"],
+        hedge_quorum=options["hedge_quorum"],
+        hedge_factor=options["hedge_factor"],
         attempts_max=options["max_attempts"],
         budget=BudgetTerms(
             options["max_extra_load"], options["budget_floor"], options["budget_burst"]

@@ -67,6 +67,11 @@ class Budget:
         self._at_s = max(self._at_s, now)
         return self._tokens
 
+    @property
+    def fullness(self) -> float:
+        """The level when it was last changed, as a share of the burst, from 0 to 1."""
+        return self._tokens / self.terms.burst if self.terms.burst else 0.0
+
     def spend(self, now: float) -> bool:
         """Take one token for an extra attempt; False, and nothing taken, if there is none."""
         if self.level(now) < 1.0:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from root.budget import BudgetTerms
-from root.hedging import Fixed, Off, Policy, Quantile
+from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Sibling, Together
 from root.requests import TIMEOUT_MS_MAX
+
+POLICIES: Final = "off, fixed, quantile, sibling, adaptive or together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,10 @@ class Settings:
     """For the policy ``fixed``."""
     hedge_quantile: float = 0.95
     """For the policy ``quantile``."""
+    hedge_quorum: float = 0.5
+    """For the policy ``sibling``: the share of legs that others are compared with."""
+    hedge_factor: float = 2.0
+    """For the policy ``sibling``: how many times as long is late."""
     attempts_max: int = 2
     """Attempts one shard of one query may cost, hedges and failovers included; those that were
     lost with a leaf's connection do not count."""
@@ -39,8 +46,9 @@ class Settings:
         _within("hedge_delay_ms", self.hedge_delay_ms, 0, TIMEOUT_MS_MAX)
         _within("attempts_max", self.attempts_max, 1, 10)
         _within("in_flight_max", self.in_flight_max, 1, 100_000)
-        if not 0.0 < self.hedge_quantile < 1.0:
-            raise ValueError(f"hedge_quantile must lie between 0 and 1, not {self.hedge_quantile}")
+        _within("hedge_factor", self.hedge_factor, 1, 1000)
+        _inside("hedge_quantile", self.hedge_quantile)
+        _inside("hedge_quorum", self.hedge_quorum)
         self.policy(self.hedge)
 
     def policy(self, name: str) -> Policy:
@@ -52,10 +60,21 @@ class Settings:
                 return Fixed(self.hedge_delay_ms / 1000.0)
             case "quantile":
                 return Quantile(self.hedge_quantile)
+            case "sibling":
+                return Sibling(self.hedge_quorum, self.hedge_factor)
+            case "adaptive":
+                return Adaptive()
+            case "together":
+                return Together()
             case _:
-                raise ValueError(f"hedge must be off, fixed or quantile, not {name!r}")
+                raise ValueError(f"hedge must be {POLICIES}, not {name!r}")
 
 
 def _within(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise ValueError(f"{name} must be from {low:g} to {high:g}, not {value:g}")
+
+
+def _inside(name: str, share: float) -> None:
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, not {share}")

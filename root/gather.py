@@ -113,10 +113,13 @@ class Gather:
         "_no_hedge_before_s",
         "_open",
         "_races",
+        "_started_s",
         "attempts",
         "deadline_s",
+        "heard_s",
         "outcome",
         "policy",
+        "quorum_s",
         "terms",
     )
 
@@ -133,6 +136,9 @@ class Gather:
         self.deadline_s = deadline_s
         self.outcome: Outcome | None = None
         self.attempts: list[Attempt] = []
+        self.heard_s = 0.0
+        self.quorum_s: float | None = None
+        self._started_s = 0.0
         self._races = [Race(slot, *pair) for slot, pair in enumerate(shards)]
         self._open = len(self._races)
         self._late_queue: deque[Attempt] = deque()
@@ -154,6 +160,11 @@ class Gather:
         """How many races are decided."""
         return len(self._races) - self._open
 
+    @property
+    def price_s(self) -> float | None:
+        """What an extra attempt costs, in seconds, as learned for this class of queries."""
+        return self.terms.pace.price_s
+
     def start(self, now: float) -> list[SendAttempt]:
         """Start every race; none, where the deadline has come before."""
         if now >= self.deadline_s:
@@ -161,6 +172,7 @@ class Gather:
             return []
         terms, attempts = self.terms, self.attempts
         terms.history.rotate(now)
+        self._started_s = now
         for race in self._races:
             attempt = race.start(len(attempts), terms, now)
             if attempt is not None:
@@ -210,8 +222,16 @@ class Gather:
             if self._open == 0:
                 self._decide(now)
             elif self.policy.watches_siblings:
-                self._delay_s = self.policy.delay_s(terms.history, self)
+                self._watch(now)
         return [CancelAttempt(loser) for loser in losers] if losers else NOTHING
+
+    def _watch(self, now: float) -> None:
+        """See what the answers that have just come say about the legs that are open."""
+        policy = self.policy
+        self.heard_s = now - self._started_s
+        if self.quorum_s is None and self.answered >= policy.quorum * len(self._races):
+            self.quorum_s = self.heard_s
+        self._delay_s = policy.delay_s(self.terms.history, self)
 
     def _failed(self, event: AttemptFailed, now: float) -> Sequence[Action]:
         race = self._races[event.attempt.slot]
@@ -241,6 +261,8 @@ class Gather:
             return NOTHING
         if now >= self.deadline_s:
             return self._give_up(now)
+        if self._longest_late(now) is None:
+            return NOTHING
         if not self._hedging_makes_sense(now):
             self._no_hedge_before_s = now + PAUSE_S
             return NOTHING
@@ -255,9 +277,7 @@ class Gather:
 
     def _hedge_what_is_late(self, now: float) -> Sequence[Action]:
         actions: list[Action] = []
-        while (late := self._longest_waiting()) is not None:
-            if now < late.sent_s + self._delay_s:
-                break
+        while (late := self._longest_late(now)) is not None:
             match self._races[late.slot].hedge(len(self.attempts), self.terms, now):
                 case Attempt() as hedge:
                     self._late_queue.popleft()
@@ -270,6 +290,11 @@ class Gather:
                 case _ as unknown:
                     assert_never(unknown)
         return actions
+
+    def _longest_late(self, now: float) -> Attempt | None:
+        """Return the attempt that has waited longest, if it is late."""
+        longest = self._longest_waiting()
+        return None if longest is None or now < longest.sent_s + self._delay_s else longest
 
     def _longest_waiting(self) -> Attempt | None:
         """Return the attempt that has waited longest of those whose race may be hedged."""
@@ -308,5 +333,8 @@ class Gather:
                     details[race.shard] = race.detail
         self.terms.tally.sent = len(self.attempts)
         self.outcome = Outcome(replies, missing, details, now)
-        self.terms.budget.earn(len(replies))
+        terms = self.terms
+        terms.budget.earn(len(replies))
+        if self.policy.paced:
+            terms.pace.settle(len(replies), terms.tally.hedged, terms.budget, terms.history)
         self._late_queue.clear()

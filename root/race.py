@@ -39,6 +39,7 @@ import msgspec
 from leaf.protocol import RefusalReason
 from root.budget import Budget
 from root.latency import Latency
+from root.pace import Pace
 from root.ranking import Leaf, choose
 
 Kind = Literal["primary", "hedge", "failover"]
@@ -137,6 +138,7 @@ class Terms:
     ledger: Ledger
     history: Latency
     attempts_max: int = 2
+    pace: Pace = field(default_factory=Pace)
     tally: Tally = field(default_factory=Tally)
 
 

@@ -26,6 +26,7 @@ from root.gather import Gather, Outcome
 from root.hedging import Off
 from root.latency import Latency
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
+from root.pace import Pace
 from root.pursuit import Phase, Pursuit
 from root.query import check_text, check_tree, cost_class, is_exact, parse
 from root.race import Ledger, Terms
@@ -58,6 +59,7 @@ class Searches:
         self.budget = Budget(settings.budget, now)
         self.ledger = Ledger()
         self.histories: dict[str, Latency] = {}
+        self.paces: dict[str, Pace] = {}
         self._random = Random(f"{settings.seed}:replicas")
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
@@ -103,10 +105,14 @@ class Searches:
         }
 
     def triggers(self) -> dict[str, float]:
-        """Return, by query class, after how many seconds an attempt is late by default."""
+        """Return, by query class, after how many seconds a query's only attempt is late by
+        default.
+        """
         policy = self.settings.policy(self.settings.hedge)
-        nothing_yet = Gather((), policy, self._terms(Latency(0.0)), 0.0)
-        return {name: policy.delay_s(h, nothing_yet) for name, h in self.histories.items()}
+        return {
+            name: policy.delay_s(history, Gather([(0, ())], policy, self._terms(name, 0.0), 0.0))
+            for name, history in self.histories.items()
+        }
 
     # --- phases ---
 
@@ -167,7 +173,7 @@ class Searches:
     ) -> Outcome:
         view, request = pursuit.view, pursuit.request
         now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
-        terms = self._terms(self._history(history, now))
+        terms = self._terms(history, now)
         policy = self.settings.policy(request.hedge or self.settings.hedge)
         if request.priority == "batch":
             policy = Off()
@@ -179,13 +185,18 @@ class Searches:
         pursuit.note(Phase(kind, outcome, gather.attempts, now, gather.tally))
         return outcome
 
-    def _terms(self, history: Latency) -> Terms:
-        return Terms(self._random, self.budget, self.ledger, history, self.settings.attempts_max)
-
-    def _history(self, name: str, now: float) -> Latency:
-        if name not in self.histories:
-            self.histories[name] = Latency(now)
-        return self.histories[name]
+    def _terms(self, query_class: str, now: float) -> Terms:
+        if query_class not in self.histories:
+            self.histories[query_class] = Latency(now)
+            self.paces[query_class] = Pace()
+        return Terms(
+            self._random,
+            self.budget,
+            self.ledger,
+            self.histories[query_class],
+            self.settings.attempts_max,
+            self.paces[query_class],
+        )
 
     # --- checks ---
 

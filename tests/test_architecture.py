@@ -14,7 +14,8 @@ REPOSITORY: Final = Path(__file__).parent.parent
 PACKAGES: Final = ("root", "leaf", "index_data", "bench")
 
 DECISIONS: Final = (
-    *("errors", "topology", "latency", "budget", "hedging", "ranking", "race", "gather", "merge"),
+    *("errors", "topology", "latency", "budget", "hedging"),
+    *("pace", "ranking", "race", "gather", "merge"),
 )
 """Modules of the root that decide: values in, values out."""
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bench.virtual_time import NotVirtualError, run
+from bench.virtual_time import CANCELLED_MIN, NotVirtualError, run, running_loop
 
 
 def test_an_hour_passes_at_once() -> None:
@@ -124,3 +124,49 @@ def test_an_exception_comes_out() -> None:
 
     with pytest.raises(KeyError):
         run(main)
+
+
+def test_a_callback_may_skip_to_an_instant_before_any_other() -> None:
+    """Not past a timer, nor past what is ready to run."""
+
+    async def main() -> list[bool]:
+        loop = running_loop()
+        alone = loop.skip_to(1.0)
+        timer = loop.call_at(2.0, lambda: None)
+        before, at, past = loop.skip_to(1.5), loop.skip_to(2.0), loop.skip_to(3.0)
+        assert loop.time() == 1.5
+        timer.cancel()
+        without = loop.skip_to(3.0)
+        loop.call_soon(lambda: None)
+        return [alone, before, at, past, without, loop.skip_to(4.0)]
+
+    assert run(main) == [True, True, False, False, True, False]
+
+
+def test_cancelled_timers_do_not_pile_up() -> None:
+    """However far off they are; those that are left ring."""
+
+    async def main() -> tuple[int, int]:
+        loop = running_loop()
+        rung: list[int] = []
+        loop.call_at(5.0, rung.append, 1)
+        for _ in range(1000):
+            loop.call_at(1e6, rung.append, 2).cancel()
+        kept = len(loop._clock.timers)
+        await asyncio.sleep(10.0)
+        assert rung == [1]
+        return kept, len(loop.timers)
+
+    kept, left = run(main)
+    assert kept <= 2 * CANCELLED_MIN
+    assert left == 0
+
+
+def test_a_loop_in_real_time_is_no_virtual_one() -> None:
+    """Simulated leaves refuse to run on it."""
+
+    async def main() -> None:
+        with pytest.raises(NotVirtualError, match="real time"):
+            running_loop()
+
+    asyncio.run(main())

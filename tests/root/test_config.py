@@ -9,7 +9,7 @@ import pytest
 
 from root.budget import BudgetTerms
 from root.config import Settings
-from root.hedging import Fixed, Off, Policy, Quantile
+from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Sibling, Together
 from root.requests import HedgeName
 
 
@@ -22,11 +22,25 @@ def test_the_defaults_are_legal_and_as_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "policy"), [("off", Off()), ("fixed", Fixed(0.025)), ("quantile", Quantile(0.9))]
+    ("name", "policy"),
+    [
+        ("off", Off()),
+        ("fixed", Fixed(0.025)),
+        ("quantile", Quantile(0.9)),
+        ("sibling", Sibling(0.75, 3.0)),
+        ("adaptive", Adaptive()),
+        ("together", Together()),
+    ],
 )
 def test_a_policy_is_made_with_the_operators_parameters(name: str, policy: Policy) -> None:
     """A request may choose the policy by name, not its parameters."""
-    settings = Settings(hedge="off", hedge_delay_ms=25.0, hedge_quantile=0.9)
+    settings = Settings(
+        hedge="off",
+        hedge_delay_ms=25.0,
+        hedge_quantile=0.9,
+        hedge_quorum=0.75,
+        hedge_factor=3.0,
+    )
     assert settings.policy(name) == policy
 
 
@@ -52,6 +66,10 @@ def test_every_policy_that_a_request_may_name_can_be_made(hedge: str) -> None:
         ("hedge_quantile", 0.0),
         ("hedge_quantile", 1.0),
         ("hedge_quantile", math.nan),
+        ("hedge_quorum", 0.0),
+        ("hedge_quorum", 1.0),
+        ("hedge_factor", 0.9),
+        ("hedge_factor", math.inf),
         ("attempts_max", 0),
         ("attempts_max", 11),
         ("in_flight_max", 0),

@@ -221,7 +221,7 @@ def test_only_what_is_late_is_hedged() -> None:
     pair = leaves(2)
     gather, sent = gather_over([leaves(3), pair], terms(attempts_max=3))
     gather.handle(AttemptFailed(sent[0], "error"), 0.015)
-    assert gather.handle(AlarmRang(), 0.019) == []
+    assert not gather.handle(AlarmRang(), 0.019)
     assert [h.shard for h in ring(gather)[1]] == [1]
     now, hedges = ring(gather)
     assert now == pytest.approx(0.035)
@@ -356,6 +356,8 @@ class AfterHalf:
 
     name: str = "after half"
     watches_siblings: bool = True
+    quorum: float = 0.5
+    paced: bool = False
 
     def delay_s(self, history: Latency, progress: Progress) -> float:
         return 0.0 if 2 * progress.answered >= progress.legs else NEVER_S

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from root.hedging import MIN_SAMPLES, NEVER_S, Fixed, Off, Policy, Quantile
+from root.hedging import (
+    MIN_SAMPLES,
+    NEVER_S,
+    PRICED_SHARE_MAX,
+    Adaptive,
+    Fixed,
+    Off,
+    Policy,
+    Quantile,
+    Sibling,
+    Together,
+)
 from root.latency import BIN_GROWTH, Latency
 from tests.root.conftest import history_of
 
@@ -18,6 +29,9 @@ class Seen:
 
     legs: int = 100
     answered: int = 0
+    heard_s: float = 0.0
+    quorum_s: float | None = None
+    price_s: float | None = None
 
 
 def test_off_never_hedges() -> None:
@@ -57,12 +71,77 @@ def test_quantile_of_a_history_without_answers_is_never() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "name"), [(Off(), "off"), (Fixed(1.0), "fixed"), (Quantile(), "quantile")]
+    ("policy", "name", "watches"),
+    [
+        (Off(), "off", False),
+        (Fixed(1.0), "fixed", False),
+        (Quantile(), "quantile", False),
+        (Together(), "together", False),
+        (Sibling(), "sibling", True),
+        (Adaptive(), "adaptive", True),
+    ],
 )
-def test_a_policy_has_the_name_that_selects_it(policy: Policy, name: str) -> None:
-    """None of these looks at the query itself."""
+def test_a_policy_has_the_name_that_selects_it(policy: Policy, name: str, watches: bool) -> None:
+    """And only those that look at the query itself are asked after every answer."""
     assert policy.name == name
-    assert not policy.watches_siblings
+    assert policy.watches_siblings == watches
+
+
+def test_only_adaptive_lives_by_the_price() -> None:
+    """Nothing is learned about what hedging costs from a policy that does not mind."""
+    policies: list[Policy] = [Off(), Fixed(1.0), Quantile(), Sibling(), Together(), Adaptive()]
+    assert [policy.name for policy in policies if policy.paced] == ["adaptive"]
+
+
+def test_together_is_late_at_once() -> None:
+    """Whatever the history is."""
+    assert Together().delay_s(Latency(0.0), Seen()) == 0.0
+
+
+def test_a_leg_is_late_among_siblings_only_once_the_quorum_has_answered() -> None:
+    """Before that nobody knows whether it is the leg or the query that is slow."""
+    sibling = Sibling(quorum=0.5, factor=3.0)
+    assert sibling.delay_s(history_of(0.010), Seen(answered=49)) == NEVER_S
+    assert sibling.delay_s(history_of(0.010), Seen(answered=50, quorum_s=0.020)) == 0.060
+
+
+def test_a_query_slow_everywhere_has_no_late_legs_among_siblings() -> None:
+    """Five times slower is five times as patient, whatever the history says."""
+    quick, slow = Seen(answered=60, quorum_s=0.004), Seen(answered=60, quorum_s=0.020)
+    history = history_of(0.004)
+    assert Sibling().delay_s(history, slow) == pytest.approx(5 * Sibling().delay_s(history, quick))
+
+
+def test_adaptive_waits_for_a_price() -> None:
+    """Nothing is late while nobody knows what hedging costs."""
+    assert Adaptive().delay_s(history_of(0.010), Seen(answered=99)) == NEVER_S
+
+
+@pytest.mark.parametrize(("still_open", "silence_s"), [(1, 0.002), (3, 0.006), (20, 0.040)])
+def test_a_silence_must_pay_for_every_leg_it_has_hedged(still_open: int, silence_s: float) -> None:
+    """So long after the latest answer, a price for each open leg, all of them are late."""
+    seen = Seen(answered=100 - still_open, heard_s=0.015, price_s=0.002)
+    assert Adaptive().delay_s(Latency(0.0), seen) == pytest.approx(0.015 + silence_s)
+
+
+def test_a_query_in_which_nobody_answers_pays_for_some_of_its_legs() -> None:
+    """The price of a query is limited to that of a share of its legs."""
+    delay_s = Adaptive().delay_s(Latency(0.0), Seen(price_s=0.001))
+    assert delay_s == pytest.approx(0.001 * (100 * PRICED_SHARE_MAX + 1))
+
+
+@pytest.mark.parametrize("quorum", [0.0, 1.0, -0.5, math.nan])
+def test_a_quorum_must_be_a_share(quorum: float) -> None:
+    """With nobody or everybody there is nobody to compare."""
+    with pytest.raises(ValueError, match=r"^quorum must lie"):
+        Sibling(quorum=quorum)
+
+
+@pytest.mark.parametrize("factor", [0.99, -1.0, math.inf, math.nan])
+def test_a_factor_must_not_be_below_1(factor: float) -> None:
+    """Nothing is late that is as fast as the quorum."""
+    with pytest.raises(ValueError, match=r"^factor must be"):
+        Sibling(factor=factor)
 
 
 @pytest.mark.parametrize("after_s", [-0.001, math.inf, math.nan])

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bench.virtual_time import run
+from bench.virtual_time import run, running_loop
 from leaf.protocol import Documents, FetchedDocument, Hits
 from root.gather import Gather
 from root.hedging import Fixed, Off, Policy
@@ -50,8 +50,7 @@ def ask(kind: str = "search") -> Ask:
 
 def timers() -> list[asyncio.TimerHandle]:
     """Timers of the running loop that will ring."""
-    scheduled = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
-    return [timer for timer in scheduled if not timer.cancelled()]
+    return running_loop().timers
 
 
 def test_a_query_has_one_timer_and_no_task_however_many_legs() -> None:

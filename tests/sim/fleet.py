@@ -25,6 +25,7 @@ from root.discovery import Fleet
 from root.gather import Gather, Outcome
 from root.hedging import Policy
 from root.latency import Latency
+from root.pace import Pace
 from root.race import Attempt, Ledger, Terms
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
@@ -154,6 +155,7 @@ class BareRoot:
         self.budget = Budget(budget or BudgetTerms(), now)
         self.ledger = Ledger()
         self.history = Latency(now)
+        self.pace = Pace()
         self._random = Random(f"{seed}:replicas")
         self._view = fleet.view()
 
@@ -161,7 +163,9 @@ class BareRoot:
         """Ask every shard once; with every leaf lost, as if one had been lost just now."""
         now = asyncio.get_running_loop().time()
         deadline_s = now + (timeout_s or self.timeout_s)
-        terms = Terms(self._random, self.budget, self.ledger, self.history, self.attempts_max)
+        terms = Terms(
+            self._random, self.budget, self.ledger, self.history, self.attempts_max, self.pace
+        )
         self._view = self.fleet.view() or self._view
         assert self._view is not None
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)

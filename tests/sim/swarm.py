@@ -17,7 +17,16 @@ from typing import Any, Final
 from bench.virtual_time import run
 from bench.workload import poisson
 from root.budget import BudgetTerms
-from root.hedging import MIN_SAMPLES, Fixed, Off, Policy, Quantile
+from root.hedging import (
+    MIN_SAMPLES,
+    Adaptive,
+    Fixed,
+    Off,
+    Policy,
+    Quantile,
+    Sibling,
+    Together,
+)
 from root.race import Ledger
 from tests.sim.fleet import BareRoot, ScriptedFleet, Seen, at, card, dealt
 from tests.sim.scripted import Script, fails, hangs, takes_about
@@ -67,6 +76,7 @@ def draw(random: Random) -> Swarm:
     """Draw a fleet and its terms."""
     leaves = random.randint(2, 6)
     policies: list[Policy] = [Off(), Fixed(random.uniform(0.0, 0.03)), Quantile(0.9)]
+    policies += [Sibling(), Adaptive(), Together()]
     return Swarm(
         shards=random.randint(1, 6),
         leaves=leaves,

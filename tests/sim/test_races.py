@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from bench.virtual_time import run
+from bench.virtual_time import run, running_loop
 from bench.workload import constant
 from root.budget import BudgetTerms
 from root.hedging import Fixed, Off, Quantile
@@ -200,8 +200,7 @@ def test_a_query_leaves_nothing_behind() -> None:
         await asyncio.sleep(5.0)
         assert root.accounted
         assert asyncio.all_tasks() == {asyncio.current_task()}
-        timers = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
-        assert [timer for timer in timers if not timer.cancelled()] == []
+        assert running_loop().timers == []
 
     run(main)
 

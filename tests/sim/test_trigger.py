@@ -9,7 +9,16 @@ import pytest
 from bench.virtual_time import run
 from bench.workload import constant
 from root.budget import BudgetTerms
-from root.hedging import MIN_SAMPLES, Fixed, Off, Policy, Quantile
+from root.hedging import (
+    MIN_SAMPLES,
+    Adaptive,
+    Fixed,
+    Off,
+    Policy,
+    Quantile,
+    Sibling,
+    Together,
+)
 from tests.sim.fleet import BareRoot, ScriptedFleet, card, dealt, quantile_s
 from tests.sim.scripted import Deed, Leg, Script, hangs, takes, takes_about
 
@@ -98,7 +107,11 @@ def test_a_quiet_system_hedges_too() -> None:
     run(main)
 
 
-@pytest.mark.parametrize("policy", [Off(), Fixed(0.01), Quantile()], ids=lambda p: str(p.name))
+@pytest.mark.parametrize(
+    "policy",
+    [Off(), Fixed(0.01), Quantile(), Sibling(), Adaptive(), Together()],
+    ids=lambda p: str(p.name),
+)
 def test_a_slow_start_is_no_storm(policy: Policy) -> None:
     """Where the first queries of all are slow, they end, and nothing is hedged on no history."""
 

@@ -1,0 +1,1 @@
+"""Simulated leaves for the real driver, in virtual time."""

@@ -1,0 +1,145 @@
+"""How long simulated leaves take: named profiles, and what each leg of each query draws.
+
+A leg inside a fan-out takes the sum of three things:
+
+    base        log-normal: the work itself, and all that a machine gets up to by the way
+    component   one draw a query, of which every leg gets a share of its own: fanning out
+                costs time that a request to one leaf does not see (sending, receiving, incast)
+    stall       rare and long: a Pareto law from ``stall_min_ms`` on
+
+A hedge's copy is a leg as any other: its own base, share and stall, the query's component.
+A request to one leaf alone has the base only. Simplifications: leaves have no queues, and
+no leg makes another slower, so extra load costs nothing here but itself.
+
+What a leg takes depends on (seed, query, copy, leg) alone, not on what is hedged: policies
+compared under one seed meet the very same trouble.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+TICKS_PER_S: Final = 10_000
+"""Times of legs are rounded to a tenth of a millisecond: what ends in one tick comes in one
+frame, as it does from real leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The parameters. Times in milliseconds, shares from 0 to 1."""
+
+    base_median_ms: float
+    base_sigma: float
+    component_median_ms: float
+    component_sigma: float
+    bad_query_share: float
+    """So many queries have ``bad_query_factor`` times the component."""
+    bad_query_factor: float
+    component_share_power: float
+    """A leg's share of the component is a uniform number to this power."""
+    stall_share: float
+    stall_min_ms: float
+    stall_alpha: float
+    slow_query_share: float = 0.0
+    """So many queries are dear: base and component are ``slow_query_factor`` times as long, on
+    all leaves."""
+    slow_query_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError, naming the parameter, for a value out of range."""
+        for name in ("bad_query_share", "stall_share", "slow_query_share"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
+        for name in ("base_median_ms", "component_share_power", "stall_alpha"):
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+
+    def component_s(self, random: Random) -> float:
+        """Draw a query's component, in seconds."""
+        component_ms = self.component_median_ms * random.lognormvariate(0.0, self.component_sigma)
+        if random.random() < self.bad_query_share:
+            component_ms *= self.bad_query_factor
+        return component_ms / 1000.0
+
+    def dearness(self, random: Random) -> float:
+        """Draw by what factor a query is slow everywhere: 1, or ``slow_query_factor``."""
+        return self.slow_query_factor if random.random() < self.slow_query_share else 1.0
+
+    def legs_s(
+        self, random: Random, component_s: float, legs: int, dearness: float = 1.0
+    ) -> array[float]:
+        """Draw how long each of so many legs takes, in seconds."""
+        component_s *= dearness
+        gauss, uniform, exp = random.gauss, random.random, math.exp
+        base_s, sigma, power = (
+            self.base_median_ms / 1000.0 * dearness,
+            self.base_sigma,
+            self.component_share_power,
+        )
+        times_s = [
+            base_s * exp(sigma * gauss(0.0, 1.0)) + component_s * uniform() ** power
+            for _ in range(legs)
+        ]
+        stall_share, stall_s, exponent = (
+            self.stall_share,
+            self.stall_min_ms / 1000.0,
+            -1.0 / self.stall_alpha,
+        )
+        for leg in range(legs):
+            if uniform() < stall_share:
+                times_s[leg] += stall_s * (1.0 - uniform()) ** exponent
+        return array("d", [int(time_s * TICKS_PER_S + 0.5) / TICKS_PER_S for time_s in times_s])
+
+    def alone_s(self, random: Random) -> float:
+        """Draw how long a request to one leaf alone takes, in seconds."""
+        return self.base_median_ms / 1000.0 * random.lognormvariate(0.0, self.base_sigma)
+
+
+PROFILES: Final = {
+    # Fitted to Table 1 of J. Dean, L. A. Barroso, The Tail at Scale, CACM 56(2), 2013: the
+    # base to its first row, the rest, at 100 leaves, to the second and third.
+    "tail-at-scale": Profile(1.0, 0.98, 7.9, 0.62, 0.05, 5.8, 1.0 / 1.6, 0.014, 24.0, 3.1),
+    # The same article's BigTable benchmark: 100 servers, a 99.9th percentile of 1,800 ms that
+    # hedging takes to 74. One query in a hundred meets a stall, of which a tenth last longer.
+    "bigtable": Profile(2.0, 0.6, 3.0, 0.3, 0.0, 1.0, 1.0 / 1.6, 0.0001, 400.0, 1.5),
+    # A storm of dear queries: one in ten takes five times as long on every leaf.
+    "slow-queries": Profile(1.0, 0.98, 7.9, 0.62, 0.0, 1.0, 1.0 / 1.6, 0.014, 24.0, 3.1, 0.1, 5.0),
+}
+
+
+class Draws:
+    """What every leg of every query takes: a function of the seed.
+
+    ``keep``: remember what was drawn, for runs that ask again and again.
+    """
+
+    def __init__(self, profile: Profile, legs: int, seed: int, *, keep: bool = False) -> None:
+        """``legs`` is how many shards a query asks."""
+        self.profile = profile
+        self.legs = legs
+        self._seed = seed
+        self._keep = keep
+        self._kept: dict[tuple[int, int], Sequence[float]] = {}
+
+    def legs_s(self, query: int, copy: int) -> Sequence[float]:
+        """Seconds of each leg: ``copy`` 0 for the first attempt, 1 for the first hedge, ..."""
+        kept = self._kept.get((query, copy))
+        if kept is not None:
+            return kept
+        of_query = Random(f"{self._seed}:{query}:component")
+        component_s = self.profile.component_s(of_query)
+        dearness = self.profile.dearness(of_query)
+        random = Random(f"{self._seed}:{query}:{copy}")
+        drawn = self.profile.legs_s(random, component_s, self.legs, dearness)
+        if self._keep:
+            self._kept[query, copy] = drawn
+        return drawn
+
+    def alone_s(self, query: int, copy: int) -> Sequence[float]:
+        """Seconds of the one leg of a request to one leaf."""
+        return [self.profile.alone_s(Random(f"{self._seed}:{query}:{copy}:alone"))]

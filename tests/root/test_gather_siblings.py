@@ -1,0 +1,87 @@
+"""Policies that look at the query itself, as a gather serves them."""
+
+from __future__ import annotations
+
+import pytest
+
+from root.gather import AlarmRang, AttemptsReplied, Gather, SendAttempt
+from root.hedging import Adaptive, Fixed, Policy, Sibling
+from root.race import Attempt, Terms
+from tests.root.conftest import history_of, leaves, terms
+
+DEADLINE_S = 1.0
+
+
+def started(policy: Policy, given: Terms, legs: int = 10) -> tuple[Gather, list[Attempt]]:
+    """A gather over so many shards of two replicas, started at 5 s."""
+    pair = leaves(2)
+    gather = Gather([(shard, pair) for shard in range(legs)], policy, given, 5.0 + DEADLINE_S)
+    return gather, [send.attempt for send in gather.start(5.0)]
+
+
+def reply(gather: Gather, attempts: list[Attempt], now: float) -> None:
+    gather.handle(AttemptsReplied([(attempt, "answer") for attempt in attempts]), now)
+
+
+def ring(gather: Gather, now: float) -> list[int]:
+    """Let the alarm ring; return which shards were hedged."""
+    actions = gather.handle(AlarmRang(), now)
+    return [action.attempt.shard for action in actions if isinstance(action, SendAttempt)]
+
+
+def priced(price_s: float) -> Terms:
+    """Terms in which an extra attempt has a price."""
+    given = terms(history=history_of(0.010))
+    given.pace.price_s = price_s
+    return given
+
+
+def test_it_measures_how_long_the_quorum_took() -> None:
+    """From the start to the answer with which so many had answered, whatever came later."""
+    gather, sent = started(Sibling(quorum=0.5, factor=2.0), terms())
+    reply(gather, sent[:4], 5.010)
+    assert gather.quorum_s is None
+    assert gather.wakeup == 5.0 + DEADLINE_S
+    reply(gather, sent[4:6], 5.020)
+    assert gather.quorum_s == pytest.approx(0.020)
+    assert gather.wakeup == pytest.approx(5.040)
+    reply(gather, sent[6:7], 5.030)
+    assert gather.wakeup == pytest.approx(5.040)
+    assert ring(gather, 5.041) == [7, 8, 9]
+
+
+def test_every_answer_puts_a_silence_off() -> None:
+    """The wait begins again, and is shorter as there are fewer legs to pay for."""
+    gather, sent = started(Adaptive(), priced(0.002))
+    assert gather.wakeup == pytest.approx(5.0 + 0.002 * 4)
+    reply(gather, sent[:7], 5.005)
+    assert gather.wakeup == pytest.approx(5.005 + 0.002 * 3)
+    reply(gather, sent[7:8], 5.006)
+    assert gather.wakeup == pytest.approx(5.006 + 0.002 * 2)
+
+
+def test_an_alarm_of_before_the_latest_answer_does_nothing() -> None:
+    """The driver's timer may be earlier than what the gather wants by now."""
+    gather, sent = started(Adaptive(), priced(0.002))
+    reply(gather, sent[:9], 5.007)
+    assert ring(gather, 5.008) == []
+    assert gather.wakeup == pytest.approx(5.009)
+    assert ring(gather, 5.0091) == [9]
+
+
+def test_all_that_holds_a_query_up_is_hedged_together() -> None:
+    """One of two late legs hedged alone would shorten nothing."""
+    gather, sent = started(Adaptive(), priced(0.002))
+    reply(gather, sent[2:], 5.004)
+    assert ring(gather, 5.0081) == [0, 1]
+
+
+def test_the_price_is_learned_from_queries_that_live_by_it() -> None:
+    """A query that was not hedged makes hedging cheaper; one of another policy says nothing."""
+    for policy, learns in ((Adaptive(), True), (Fixed(0.050), False)):
+        given = priced(0.002)
+        gather, sent = started(policy, given)
+        reply(gather, sent, 5.001)
+        assert gather.outcome is not None
+        assert given.pace.price_s is not None
+        assert (given.pace.price_s < 0.002) == learns
