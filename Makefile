@@ -8,23 +8,27 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 
+# Built by `make run` when it is not there; another one must be.
+SAMPLE_INDEX := index_data/shards
+
 # The same settings as in the Procfile; see docs/operations.md.
 export HEDGEROW_PORT ?= 8080
 export HEDGEROW_LEAF_PORT ?= 8081
-export HEDGEROW_INDEX ?= index_data/shards
+export HEDGEROW_INDEX ?= $(SAMPLE_INDEX)
 
 .PHONY: run test lint bench clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
 	@$(BIN)/python -c "$$CHECK_PORTS" $(HEDGEROW_PORT) $(HEDGEROW_LEAF_PORT)
-	@ls -d $(HEDGEROW_INDEX)/[0-9]* > /dev/null 2>&1 || \
-	    $(BIN)/python -m index_data build --source pydocs --out $(HEDGEROW_INDEX) --shards 16
-	@$(BIN)/python -m index_data show $(HEDGEROW_INDEX) > /dev/null
+	@test "$$HEDGEROW_INDEX" != $(SAMPLE_INDEX) || ls -d $(SAMPLE_INDEX)/[0-9]* > /dev/null 2>&1 || \
+	    $(BIN)/python -m index_data build --source pydocs --out $(SAMPLE_INDEX) --shards 16
+	@$(BIN)/python -m index_data show "$$HEDGEROW_INDEX" > /dev/null
 	@PATH="$(BIN):$$PATH" exec honcho start
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --quiet tests/root --cov
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check

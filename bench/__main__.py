@@ -79,7 +79,7 @@ def fanout_command(
     plan = fanout.Plan(rounds=2, legs=200, warm_up_legs=100) if quick else fanout.Plan()
     growth = () if quick else fanout.GROWTH
     try:
-        results = uvloop.run(fanout.run(shards, growth, leaves, plan))
+        results = uvloop.run(fanout.run(shards, growth, leaves, plan, seed))
     except FleetError as error:
         raise Refused(str(error)) from error
     publish("fanout", seed, json_path, results, fanout.show)

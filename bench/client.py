@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 import orjson
 
+from bench.fleet import FleetError
 from bench.recorder import Fate
 
 CLIENT_TIMEOUT_S: Final = 30.0
@@ -67,7 +68,7 @@ class Client:
             async with self._session.post("/search", json=body) as response:
                 answer = orjson.loads(await response.read())
             if response.status != 200:
-                raise RuntimeError(f"the root gives no texts: {answer}")
+                raise FleetError(f"the root gives no texts: {answer}")
             found += [str(hit["fields"].get(field, "")) for hit in answer["hits"]]
             if len(answer["hits"]) < PAGE:
                 break

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from bench.fleet import FleetError
 from index_data.manifest import Manifest, latest_generation, read_manifest
 
 BUILD_S_MAX: Final = 300
@@ -34,7 +35,7 @@ def build(out: Path, source: str, shards: int, *options: str) -> None:
     command += ["--out", str(out), "--shards", str(shards), "--no-progress", *options]
     done = subprocess.run(command, capture_output=True, timeout=BUILD_S_MAX, check=False)
     if done.returncode:
-        raise RuntimeError(f"the index could not be built: {done.stderr.decode(errors='replace')}")
+        raise FleetError(f"the index could not be built: {done.stderr.decode(errors='replace')}")
 
 
 def manifest_of(index: Path) -> Manifest:

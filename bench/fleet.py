@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import http.client
+import json
 import os
 import random
 import signal
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -113,7 +114,9 @@ class Fleet:
         leaves = [option for url in self.leaf_urls for option in ("--leaf", url)]
         command = ["root", "--port", str(self._root_port), *leaves, *self._shape.root_options]
         self._root = self._spawn("root", command)
-        self._wait_ready(f"{self.root_url}/readyz", self._root, *self._leaves.values())
+        everyone = (self._root, *self._leaves.values())
+        self._wait_ready(f"{self.root_url}/readyz", *everyone)
+        self._wait(lambda: all_connected(self.root_url), "some leaf is not connected", *everyone)
 
     def start(self, ordinal: int) -> None:
         """Start a leaf (again)."""
@@ -169,12 +172,17 @@ class Fleet:
 
     def _wait_ready(self, url: str, *needed: subprocess.Popen[bytes]) -> None:
         """Wait for a 200; FleetError as soon as a process that is needed for it has ended."""
+        self._wait(lambda: answers(url), f"{url} is not ready", *needed)
+
+    def _wait(
+        self, done: Callable[[], bool], lacking: str, *needed: subprocess.Popen[bytes]
+    ) -> None:
         deadline_s = time.monotonic() + READY_S_MAX
-        while not answers(url):
+        while not done():
             if any(process.poll() is not None for process in needed):
                 raise FleetError(f"a process has ended; what was said:\n{self._said()}")
             if time.monotonic() > deadline_s:
-                raise FleetError(f"{url} is not ready; what was said:\n{self._said()}")
+                raise FleetError(f"{lacking}; what was said:\n{self._said()}")
             time.sleep(POLL_S)
 
 
@@ -195,6 +203,15 @@ def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=1) as response:  # noqa: S310 - our own address
             return bool(response.status == http.client.OK)
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def all_connected(root_url: str) -> bool:
+    """Whether the root is connected to every leaf that it was told of."""
+    try:
+        with urllib.request.urlopen(f"{root_url}/topology", timeout=1) as response:  # noqa: S310 - our own address
+            return all(leaf["connected"] for leaf in json.load(response)["leaves"])
     except (OSError, http.client.HTTPException):
         return False
 

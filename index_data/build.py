@@ -98,6 +98,7 @@ def build(
         entries = _write_shards(spool, building, shards, progress)
         spool.path.unlink()
         manifest = _describe(collection, spool, entries, building)
+        _check_fields(collection, manifest)
         folder = directory / _name(manifest, directory, now())
         manifest = msgspec.structs.replace(manifest, generation=folder.name)
         write_manifest(building, manifest)
@@ -114,6 +115,13 @@ def build(
 def _check_shards(shards: int) -> None:
     if not 1 <= shards <= SHARDS_MAX:
         raise BuildRefused(f"The number of shards must be from 1 to {SHARDS_MAX}, not {shards}.")
+
+
+def _check_fields(collection: Collection, manifest: Manifest) -> None:
+    """Refuse a field in which nothing can ever be found, where it may be a slip of the pen."""
+    for field in manifest.fields if collection.fields_by_hand else ():
+        if not any(entry.tokens[field.name] for entry in manifest.shards):
+            raise BuildRefused(f"No document has anything to search in a field {field.name!r}.")
 
 
 # --- beside, then into place -------------------------------------------------------------

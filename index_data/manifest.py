@@ -17,6 +17,13 @@ of tantivy.
     +-- HalfBuilt           a build began here and none was ever finished
     +-- BadManifest         a manifest that cannot be read, or not by this version
     +-- Damaged             bytes on disk are not the ones that were written
+    +-- BadSource           documents cannot be read from there (``sources``)
+    +-- BuildRefused        a build cannot be done as asked (``build``)
+    +-- BadLineFound        a strict build met a bad line (``build``)
+    +-- TooLarge            a shard would not fit in one segment (``segment``)
+
+What a caller got wrong is a ValueError of its own: ``query.BadQuery``,
+``placement.BadPlacement``.
 """
 
 from __future__ import annotations

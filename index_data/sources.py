@@ -64,6 +64,8 @@ class Collection(msgspec.Struct, frozen=True):
     name: str
     fields: tuple[Field, ...]
     read: Callable[[], Iterator[Document | BadLine]]
+    fields_by_hand: bool = False
+    """Whether a person named the fields, and may have misspelt one."""
 
 
 class Unfit(ValueError):
@@ -125,6 +127,10 @@ def document_of(
     identity = keyword_of(record[id_field])
     if identity is None:
         raise Unfit("bad id", f"{id_field!r} must be an integer, or text of 1 to 512 bytes")
+    if not identity.isprintable():
+        raise Unfit(
+            "bad id", f"{id_field!r} has a character that cannot be typed: {identity!r:.60}"
+        )
     for field in fields:
         value = record.get(field.name)
         if value is not None and not _fits(value, field):
@@ -174,7 +180,7 @@ def jsonl(path: Path, id_field: str, fields: tuple[Field, ...]) -> Collection:
                 if line.strip():
                     yield _document_or_bad_line(line, number, id_field, fields)
 
-    return Collection("jsonl", path.name, fields, read)
+    return Collection("jsonl", path.name, fields, read, fields_by_hand=True)
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

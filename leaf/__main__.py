@@ -12,8 +12,9 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import click
 import uvicorn
@@ -25,8 +26,8 @@ from leaf.canned import NOTICE, CannedSupply
 from leaf.config import Config, Place
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration, Supply
-from leaf.protocol import FRAME_BYTES_MAX
 from leaf.service import Leaf, Watch
+from leaf.wire import Wire
 from leaf.workers import Workers
 
 log = logging.getLogger("leaf")
@@ -146,9 +147,10 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
     logging.basicConfig(
         level=logging.INFO, format=f"{config.name} %(levelname)s %(message)s", stream=sys.stderr
     )
+    # It would tell of every connection that it is open, and later that it is closed.
+    logging.getLogger("websockets").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    if os.environ.get("LEAFVAR") != "normal":
-        _let_roots_finish_sending()
+    _let_roots_finish_sending()
     clock = time.monotonic
     workers = Workers(
         AdmissionQueue(workers=config.workers, legs_max=config.queue_legs), clock=clock
@@ -195,11 +197,8 @@ class Process:
             uvicorn.Config(
                 create_app(leaf, self._lifespan),
                 loop="uvloop",
-                # Sans-IO: no task and no queue of its own between socket and application.
-                ws="websockets-sansio",
-                ws_max_size=FRAME_BYTES_MAX,
-                # Frames are small or numbers; compressing costs more than all the rest.
-                ws_per_message_deflate=False,
+                # The server calls it, by keywords, as it would call a class.
+                ws=cast("type[asyncio.Protocol]", partial(Wire, leaf)),
                 log_config=None,
                 log_level="warning",
                 access_log=False,

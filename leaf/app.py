@@ -1,4 +1,4 @@
-"""The leaf's faces: the channel for roots, HTTP for people and for monitoring."""
+"""The leaf's faces over HTTP, for people and for monitoring; for roots see `leaf.wire`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, WebSocketRoute
-from starlette.websockets import WebSocket
+from starlette.routing import Route
 
-from leaf.channel import Channel
 from leaf.plain import TITLES, Problem, SearchRoute
-from leaf.protocol import CHANNEL_PATH
 from leaf.service import Leaf
 from leaf.telemetry import registry_of
 
@@ -26,11 +23,8 @@ Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 
 def create_app(leaf: Leaf, lifespan: Lifespan | None = None) -> Starlette:
-    """Return the application that serves one leaf."""
+    """Return the application that serves one leaf over HTTP."""
     registry = registry_of(leaf.ledger, leaf)
-
-    async def channel(websocket: WebSocket) -> None:
-        await Channel(websocket, leaf).run()
 
     async def healthz(_: Request) -> Response:
         return _json(HTTPStatus.OK, {"leaf": leaf.name, "alive": True})
@@ -45,7 +39,6 @@ def create_app(leaf: Leaf, lifespan: Lifespan | None = None) -> Starlette:
 
     return Starlette(
         routes=[
-            WebSocketRoute(CHANNEL_PATH, channel),
             Route("/shards/{shard}/search", SearchRoute(leaf), methods=["POST"]),
             Route("/healthz", healthz),
             Route("/readyz", readyz),

@@ -1,9 +1,9 @@
-"""The leaf's end of one root's WebSocket.
+"""The leaf's end of one root's channel: what is said, and what is done about it.
 
-Two tasks a connection: one reads frames and never waits for anything else, so that pings
-are answered and cancels taken while every worker is busy; one writes. Between them and the
-workers stand two bounded things: the admission queue (inwards) and the frames that wait to
-be written (outwards). A root that does not read is dropped, not buffered for.
+Plain synchronous code on the event loop, called for each message as it arrives, so that
+pings are answered and cancels taken while every worker is busy. Asks go to the admission
+queue; finished legs come back from worker threads, and all that a tick of the loop finds
+finished leave in one frame.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import Final
-
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from typing import Protocol
 
 from leaf.asks import Finished, Reply, Task, plain
 from leaf.errors import BadFrame
@@ -26,57 +24,42 @@ from leaf.frames import (
     write_refused,
     write_replies,
 )
-from leaf.protocol import FRAME_BYTES_MAX, Ask, RootFrame
+from leaf.protocol import Ask, RootFrame
 from leaf.service import BUDGET_MS_MAX, Leaf
 
 log = logging.getLogger(__name__)
 
-OUTGOING_BYTES_MAX: Final = 4 * FRAME_BYTES_MAX
-"""How much may wait for a root to read: more than any query's answers, and bounded."""
 
-CLOSE_S: Final = 1.0
-"""How long a refused peer may take to read why."""
+class Line(Protocol):
+    """What a channel speaks through. Frames leave in order; none after a close."""
+
+    def send(self, frame: bytes) -> None:
+        """Send one frame; once the connection is closed, to nobody."""
+
+    def close(self, code: int) -> None:
+        """Close the connection after what was sent."""
 
 
 class Channel:
-    """One connection: a sink for finished legs, and the reader of the root's frames."""
+    """One connection: a sink for finished legs, and the listener to the root's frames."""
 
-    def __init__(self, websocket: WebSocket, leaf: Leaf) -> None:
-        self._websocket = websocket
+    def __init__(self, line: Line, leaf: Leaf) -> None:
+        self._line = line
         self._leaf = leaf
         self._loop = asyncio.get_running_loop()
         self._number = leaf.next_channel()
+        self._greeted = False
+        self._ended = False
         self._next_leg = 0
         self._finished: deque[Finished] = deque()
         self._flush_due = False
-        self._frames: deque[bytes] = deque()
-        self._frames_bytes = 0
-        self._frame_waits = asyncio.Event()
-        self._close_code: int | None = None
-        self._closed = False
-        self._writer: asyncio.Task[None] | None = None
 
-    async def run(self) -> None:
-        """Serve the connection until either side ends it."""
-        await self._websocket.accept()
-        reader = asyncio.create_task(self._read())
-        self._writer = writer = asyncio.create_task(self._write())
-        try:
-            await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
-            if self._close_code is not None:
-                await asyncio.wait({writer}, timeout=CLOSE_S)
-        finally:
-            self._end()
-            reader.cancel()
-            writer.cancel()
-            for outcome in await asyncio.gather(reader, writer, return_exceptions=True):
-                if isinstance(outcome, Exception):
-                    log.error("a channel failed", exc_info=outcome)
-
-    def _end(self) -> None:
-        self._closed = True
-        self._leaf.leave(self, self._number)
-        self._flush()
+    def end(self) -> None:
+        """Forget the root: the connection is lost, or about to be. Once is enough."""
+        if not self._ended:
+            self._ended = True
+            self._leaf.leave(self, self._number)
+            self._flush()
 
     # --- outwards ------------------------------------------------------------------------
 
@@ -99,7 +82,7 @@ class Channel:
         hits: list[Reply] = []
         documents: list[Reply] = []
         refusals: list[Reply] = []
-        ledger, heard = self._leaf.ledger, not self._closed
+        ledger, heard = self._leaf.ledger, not self._ended
         while finished:
             kind, answers, refused = finished.popleft()
             if answers:
@@ -113,69 +96,33 @@ class Channel:
                 self._send(frame)
 
     def _send(self, frame: bytes) -> None:
-        # After a refusal nothing more is said.
-        if self._closed or self._close_code is not None:
-            return
-        self._frames.append(frame)
-        self._frames_bytes += len(frame)
-        self._frame_waits.set()
-        if self._frames_bytes > OUTGOING_BYTES_MAX:
-            self._give_up()
-
-    def _give_up(self) -> None:
-        """Drop a root that does not read. Its writer waits for it, so that is ended."""
-        self._closed = True
-        self._leaf.ledger.dropped_channels += 1
-        log.warning("a root does not read its answers; its connection is dropped")
-        if self._writer is not None:
-            self._writer.cancel()
-
-    async def _write(self) -> None:
-        frames, ledger = self._frames, self._leaf.ledger
-        try:
-            while self._close_code is None or frames:
-                if not frames:
-                    self._frame_waits.clear()
-                    await self._frame_waits.wait()
-                    continue
-                frame = frames.popleft()
-                await self._websocket.send_bytes(frame)
-                self._frames_bytes -= len(frame)
-                ledger.frame("out", len(frame))
-            await self._websocket.close(self._close_code)
-        except (WebSocketDisconnect, OSError):
-            return
+        self._leaf.ledger.frame("out", len(frame))
+        self._line.send(frame)
 
     # --- inwards -------------------------------------------------------------------------
 
-    async def _read(self) -> None:
+    def hear(self, message: bytes | None) -> None:
+        """Take one message of the root; None stands for one of text."""
+        if self._ended:
+            return
+        self._leaf.ledger.frame("in", len(message or b""))
         try:
-            frame = await self._next_frame()
-            if frame is None:
-                return
-            root = check_hello(frame).root
-            log.info("root %.100r is connected", root)
-            self._leaf.join(self)
-            while frame is not None:
-                self._take(frame)
-                frame = await self._next_frame()
-                if frame is not None and frame.hello is not None:
-                    raise malformed("a hello comes once")
+            self._take(read_frame(message))
         except BadFrame as error:
-            log.warning("a root is refused: %s", error)
-            self._send(write_refused(str(error)))
-            self._close_code = error.close_code
-            self._frame_waits.set()
+            self._refuse(error)
 
-    async def _next_frame(self) -> RootFrame | None:
-        message = await self._websocket.receive()
-        if message["type"] == "websocket.disconnect":
-            return None
-        data: bytes | None = message.get("bytes")
-        self._leaf.ledger.frame("in", len(data or b""))
-        return read_frame(data)
+    def _refuse(self, error: BadFrame) -> None:
+        """Say why, in words; after that nothing more is said or heard."""
+        log.warning("a root is refused: %s", error)
+        self._send(write_refused(str(error)))
+        self.end()
+        self._line.close(error.close_code)
 
     def _take(self, frame: RootFrame) -> None:
+        if not self._greeted:
+            self._greet(frame)
+        elif frame.hello is not None:
+            raise malformed("a hello comes once")
         if frame.asks:
             now = self._leaf.clock()
             for ask in frame.asks:
@@ -184,6 +131,12 @@ class Channel:
             self._leaf.workers.cancel(self._number, frame.cancels)
         if frame.ping is not None:
             self._send(write_pong(frame.ping))
+
+    def _greet(self, frame: RootFrame) -> None:
+        root = check_hello(frame).root
+        log.info("root %.100r is connected", root)
+        self._greeted = True
+        self._leaf.join(self)
 
     def _take_ask(self, ask: Ask, now: float) -> None:
         check_ask(ask, self._next_leg)

@@ -89,7 +89,13 @@ class Holdings:
         return next(reversed(self._held.values()), None)
 
     def add(self, generation: HeldGeneration, now: float) -> None:
-        """Serve one more generation, from now on the newest."""
+        """Serve one more generation, from now on the newest.
+
+        What it supersedes has been in use until now, asked for or not: other leaves may take a
+        while to have the new one, and until then roots go on with the old.
+        """
+        for held in self._used_s:
+            self._used_s[held] = now
         name = generation.card.generation
         self._held.pop(name, None)
         self._held[name] = generation

@@ -111,14 +111,14 @@ class Keeper:
     def __init__(self, ordinal: int, command: list[str]) -> None:
         self._ordinal = ordinal
         self._command = command
-        self._leaf: subprocess.Popen[bytes] | None = None
-        self._ending = False
+        self._told_to_end = False
+        self._parent = os.getppid()
         self._pauses = Pauses()
 
     def run(self) -> int:
         """Run until a signal or bad input; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._end())
+            signal.signal(number, lambda *_: self.end())
         while not self._ending:
             began_s = time.monotonic()
             returncode = self._run_once()
@@ -128,8 +128,14 @@ class Keeper:
                 self._pause(returncode, time.monotonic() - began_s)
         return 0
 
-    def _end(self) -> None:
-        self._ending = True
+    def end(self) -> None:
+        """End the leaf, and then the keeper, soon."""
+        self._told_to_end = True
+
+    @property
+    def _ending(self) -> bool:
+        """Told to, or left alone: a closed terminal takes honcho without telling anyone else."""
+        return self._told_to_end or os.getppid() != self._parent
 
     def _run_once(self) -> int:
         keeper = os.getpid()

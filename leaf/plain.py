@@ -141,6 +141,7 @@ class SearchRoute:
             budget_s=request.timeout_ms / 1e3,
         )
         self._leaf.offer(task)
+        self._leaf.ring()
         try:
             # A worker that is stuck in a search does not look at deadlines.
             async with asyncio.timeout(task.deadline_s - task.arrived_s):

@@ -29,7 +29,7 @@ no wall clocks are compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -170,7 +170,7 @@ class Hits(msgspec.Struct, array_like=True, gc=False):
     leg: int
     queue_us: int
     service_us: int
-    total: int
+    total: Annotated[int, msgspec.Meta(ge=0)]
     best: float
     ranked: msgspec.Raw
 

@@ -80,18 +80,18 @@ class Leaf:
             self.ledger.abandoned(task.kind, len(legs))
 
     def offer(self, task: Task) -> None:
-        """Queue a task's legs, and wake workers for them at the end of this tick.
+        """Queue a task's legs. Nobody is woken for them before `ring`.
 
         Raises ValueError when they are not numbered above the channel's earlier ones.
         """
         self.workers.offer(task)
-        if not self._ring_due:
-            self._ring_due = True
-            asyncio.get_running_loop().call_soon(self._ring)
+        self._ring_due = True
 
-    def _ring(self) -> None:
-        self._ring_due = False
-        self.workers.ring()
+    def ring(self) -> None:
+        """Wake workers for what was offered since the last time."""
+        if self._ring_due:
+            self._ring_due = False
+            self.workers.ring()
 
     def hello(self) -> bytes:
         """Return the frame that says who this leaf is and what it holds."""

@@ -83,7 +83,7 @@ class Workers:
         """Wake as many workers as can find something to do: once, after offering.
 
         A worker that is woken needs the interpreter lock at once. So the loop rings as the
-        last thing before it waits, and gives the lock away as the worker comes for it.
+        last thing before it returns to the system, which is when it gives the lock away.
         """
         with self._lock:
             asleep = self._asleep

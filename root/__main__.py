@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
+import os
 import socket
 import sys
 from typing import Any
@@ -22,13 +24,15 @@ from root.errors import OperatorError
 SHUTDOWN_S = 1
 """Answers in work get this long after a signal; everything must be gone in three seconds."""
 
+PARENT_LOOK_S = 0.5
+
 BACKLOG = 2048
 """Connections that may wait to be accepted: a burst of clients, not a reason to refuse."""
 
 _DEFAULTS = Settings()
 
 
-@click.command(context_settings={"show_default": True})
+@click.command(context_settings={"show_default": True, "help_option_names": ["-h", "--help"]})
 @click.option("--leaf", "leaves", multiple=True, required=True, help="A leaf's URL; repeat it.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option("--port", default=8080, type=click.IntRange(1, 65535), help="Port to listen on.")
@@ -50,6 +54,9 @@ _DEFAULTS = Settings()
 @click.option("--max-attempts", default=_DEFAULTS.attempts_max, help="Attempts a leg may cost.")
 @click.option("--max-in-flight", default=_DEFAULTS.in_flight_max, help="Requests at once.")
 @click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
+@click.option(
+    "--end-with-parent", is_flag=True, help="End when the process that started this one does."
+)
 @click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning"]))
 def main(**options: Any) -> None:
     """Split queries over leaves, hedge the slow ones, merge the answers."""
@@ -62,14 +69,16 @@ def main(**options: Any) -> None:
         settings = _settings(options)
         urls = _urls(options["leaves"])
         listening = _listen(options["host"], options["port"])
-    except (OperatorError, ValueError) as error:
+    except OperatorError as error:
         click.echo(f"root: {error}", err=True)
         sys.exit(2)
     with listening:
-        uvloop.run(_serve(urls, settings, listening))
+        uvloop.run(_serve(urls, settings, listening, end_with_parent=options["end_with_parent"]))
 
 
-async def _serve(urls: list[str], settings: Settings, listening: socket.socket) -> None:
+async def _serve(
+    urls: list[str], settings: Settings, listening: socket.socket, *, end_with_parent: bool
+) -> None:
     host, port = listening.getsockname()[:2]
     root = Root(Fleet(urls, settings.name), settings, lambda fleet: _announce(fleet, host, port))
     config = uvicorn.Config(
@@ -79,21 +88,53 @@ async def _serve(urls: list[str], settings: Settings, listening: socket.socket) 
         ws="none",
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    await uvicorn.Server(config).serve(sockets=[listening])
+    server = uvicorn.Server(config)
+    watching = asyncio.create_task(_watch_parent(server)) if end_with_parent else None
+    await server.serve(sockets=[listening])
+    if watching is not None:
+        watching.cancel()
+
+
+async def _watch_parent(server: uvicorn.Server) -> None:
+    """End the server when its parent is gone: a closed terminal takes honcho, and tells nobody."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 (the system has no event for it)
+        await asyncio.sleep(PARENT_LOOK_S)
+    server.should_exit = True
 
 
 def _announce(fleet: Fleet, host: str, port: int) -> None:
     view = fleet.view()
     assert view is not None  # noqa: S101 (announced when it is there)
     base = f"http://{host}:{port}"
+    sample = "signature" in {field.name for field in view.card.fields}
     click.echo(
         f"Hedgerow is ready: {view.documents:,} documents in {len(view.replicas)} shards on "
         f"{len(fleet.channels)} leaves at {base}\n"
-        f"Try: curl '{base}/search?q=parse+json'"
+        f"Try: curl '{base}/search?q={'parse+json' if sample else 'one+or+more+words'}'"
     )
 
 
+OPTION_OF = {
+    "floor_per_s": "--budget-floor",
+    "burst": "--budget-burst",
+    "attempts_max": "--max-attempts",
+    "in_flight_max": "--max-in-flight",
+}
+"""Settings whose option is not named like them."""
+
+
 def _settings(options: dict[str, Any]) -> Settings:
+    """Return the settings; OperatorError, by the option's name, where one is out of range."""
+    try:
+        return _unchecked_settings(options)
+    except ValueError as error:
+        name, _, rest = str(error).partition(" ")
+        option = OPTION_OF.get(name, "--" + name.replace("_", "-"))
+        raise OperatorError(f"{option} {rest}") from None
+
+
+def _unchecked_settings(options: dict[str, Any]) -> Settings:
     return Settings(
         name=options["name"],
         timeout_ms=options["timeout_ms"],

@@ -54,13 +54,14 @@ def milliseconds(seconds: float) -> float:
 def _hits(
     found: Finalists, documents: Mapping[int, FetchedDocument], k: int
 ) -> list[dict[str, Any]]:
-    """Return the page: the finalists in the order of their final scores."""
+    """Return the page: the finalists in the order of their final scores, if not settled yet."""
     final = [
         Candidate(-documents[c.ordinal].score, c.ordinal, c.shard)
         for c in found.candidates
         if c.ordinal in documents
     ]
-    final.sort()
+    if not found.settled:
+        final.sort()
     return [
         _hit(-c.negative_score, documents[c.ordinal]) for c in final[found.skip : found.skip + k]
     ]

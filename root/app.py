@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -25,8 +26,15 @@ from starlette.routing import Route
 from root.answer import milliseconds
 from root.config import Settings
 from root.discovery import Fleet
-from root.errors import BodyTooLarge, CallerError, FleetError, Overloaded
-from root.requests import search_from_json, search_from_query_string
+from root.errors import (
+    BadRequest,
+    BodyTooLarge,
+    BodyTooSlow,
+    CallerError,
+    FleetError,
+    Overloaded,
+)
+from root.requests import parameters, search_from_json, search_from_query_string
 from root.search import RETRY_AFTER_S, Searches
 from root.telemetry import Telemetry
 
@@ -34,6 +42,13 @@ log = logging.getLogger(__name__)
 
 BODY_BYTES_MAX: Final = 64 * 1024
 """A query tree of the largest size allowed, written out; not a way to fill memory."""
+
+BODY_S_MAX: Final = 10.0
+"""A body of 64 KiB comes through the slowest line in that time."""
+
+NOT_READY_S: Final = 10.0
+"""How often a root that waits for its leaves says what it waits for."""
+SHARDS_SHOWN: Final = 10
 
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
@@ -54,7 +69,7 @@ class Root:
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
-        return Starlette(
+        app = Starlette(
             routes=[
                 Route("/search", self.search, methods=["GET", "POST"]),
                 Route("/documents/{id:path}", self.document, methods=["GET"]),
@@ -66,6 +81,8 @@ class Root:
             exception_handlers={HTTPException: _http_problem},
             lifespan=self._lifespan,
         )
+        app.router.redirect_slashes = False
+        return app
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -82,18 +99,30 @@ class Root:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _announce_when_ready(self) -> None:
-        await self.fleet.ready.wait()
+        while not self.fleet.ready.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.fleet.ready.wait(), NOT_READY_S)
+                break
+            log.warning("not ready yet: %s", self._lacking())
         self._announce(self.fleet)
+
+    def _lacking(self) -> str:
+        uncovered = self.fleet.uncovered
+        if uncovered is None:
+            return "no leaf that holds anything is connected"
+        return f"no connected leaf serves shards {', '.join(map(str, uncovered[:SHARDS_SHOWN]))}"
 
     # --- routes ---
 
     async def search(self, request: Request) -> Response:
         """Answer ``GET /search?q=...`` and ``POST /search``."""
+        posted = await _posted(request) if request.method == "POST" else None
         arrived_s = asyncio.get_running_loop().time()
 
         async def answer() -> dict[str, Any]:
-            if request.method == "POST":
-                wanted = search_from_json(await _body(request))
+            if posted is not None:
+                _refuse_parameters(request)
+                wanted = search_from_json(posted())
             else:
                 wanted = search_from_query_string(request.scope["query_string"])
             body = await self._while_connected(request, self.searches.search(wanted, arrived_s))
@@ -108,6 +137,7 @@ class Root:
         arrived_s = asyncio.get_running_loop().time()
 
         async def answer() -> dict[str, Any]:
+            _refuse_parameters(request)
             wanted = self.searches.document(request.path_params["id"], arrived_s)
             return await self._while_connected(request, wanted)
 
@@ -125,7 +155,7 @@ class Root:
                 {
                     "shard": shard,
                     "documents": view.card.documents[shard],
-                    "leaves": [names[leaf] for leaf in leaves],
+                    "leaves": [names[leaf] for leaf in leaves if leaf.connected],
                 }
                 for shard, leaves in view.shard_replicas()
             ]
@@ -147,10 +177,9 @@ class Root:
         """Answer ``GET /readyz``: 200 when every shard has a live replica."""
         uncovered = self.fleet.uncovered
         if uncovered is None:
-            return _json({"ready": False, "detail": "no leaf is connected"}, 503)
+            return _json({"ready": False, "detail": self._lacking()}, 503)
         if uncovered:
-            detail = f"{len(uncovered)} shards have no live replica"
-            return _json({"ready": False, "detail": detail, "shards": uncovered}, 503)
+            return _json({"ready": False, "detail": self._lacking(), "shards": uncovered}, 503)
         return _json({"ready": True})
 
     async def metrics(self, _: Request) -> Response:
@@ -214,9 +243,34 @@ class Root:
                 await asyncio.gather(working, return_exceptions=True)
 
 
+def _refuse_parameters(request: Request) -> None:
+    """Refuse a query string where none is read: what it asks for would be ignored."""
+    for name in parameters(request.scope["query_string"]):
+        raise BadRequest(name, "is not read here: there are no parameters in the query string")
+
+
 async def _left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+async def _posted(request: Request) -> Callable[[], bytes]:
+    """Wait for the body, and return what gives it or raises what was wrong with it.
+
+    Before it is there the request has not arrived: it holds no place among those in work.
+    """
+    try:
+        async with asyncio.timeout(BODY_S_MAX):
+            body = await _body(request)
+    except (CallerError, ClientDisconnect) as error:
+        return partial(_raise, error)
+    except TimeoutError:
+        return partial(_raise, BodyTooSlow("body", f"was not there in {BODY_S_MAX:g} s"))
+    return lambda: body
+
+
+def _raise(error: Exception) -> bytes:
+    raise error
 
 
 async def _body(request: Request) -> bytes:

@@ -38,6 +38,8 @@ class BudgetTerms:
             raise ValueError(f"floor_per_s must be from 0 to 1000, not {self.floor_per_s}")
         if not 0.0 <= self.burst <= 100_000.0:
             raise ValueError(f"burst must be from 0 to 100000, not {self.burst}")
+        if 0.0 < self.burst < 1.0:
+            raise ValueError(f"burst must be 0 or at least 1, a whole token, not {self.burst}")
 
 
 class Budget:

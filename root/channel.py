@@ -19,10 +19,8 @@ from itertools import chain
 from typing import Any, Final
 
 import aiohttp
-import msgspec
 import orjson
 
-from index_data.manifest import GenerationCard
 from leaf.protocol import (
     CHANNEL_PATH,
     FRAME_BYTES_MAX,
@@ -32,6 +30,15 @@ from leaf.protocol import (
     LeafFrame,
     LeafHello,
     Refusal,
+)
+from root.frames import (
+    BrokenProtocol,
+    ChannelLost,
+    Group,
+    how_many_fit,
+    read_frame,
+    read_holdings,
+    written_ask,
 )
 from root.race import Attempt, FailureReason
 from root.ranking import Leaf
@@ -43,30 +50,17 @@ log = logging.getLogger(__name__)
 CONNECT_TIMEOUT_S: Final = 2.0
 HELLO_TIMEOUT_S: Final = 2.0
 CLOSE_TIMEOUT_S: Final = 0.2
-RETRY_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Pauses between attempts to connect; the last one repeats. No query ever waits for them."""
+CLOSE_REFUSED: Final = 4000
+CLOSE_BYTES_MAX: Final = 123
+"""Why a root leaves, it says in the close frame: a code of ours, and what fits (RFC 6455, 5.5)."""
+RETRY_S: Final = (*[0.05] * 10, *[0.1] * 50, 0.5)
+"""Pauses between attempts to connect; the last one repeats. A leaf that is restarted is away
+for less than a second, and in a rolling restart its neighbour goes next: it must be back."""
 
 PING_EVERY_S: Final = 0.2
 SILENCE_S: Final = 0.75
 """Three pings unanswered: far beyond any garbage collection or scheduling delay of a leaf,
 and soon enough that a query of a second still ends well."""
-
-_decode: Final = msgspec.json.Decoder(LeafFrame).decode
-
-
-class ChannelLost(Exception):
-    """The connection is of no use any more; the text says why.
-
-    ``broke_protocol`` when the leaf answered, but with what it must not.
-    """
-
-    broke_protocol = False
-
-
-class BrokenProtocol(ChannelLost):
-    """The leaf sent what no honest leaf sends."""
-
-    broke_protocol = True
 
 
 class Channel:
@@ -93,7 +87,7 @@ class Channel:
         self._changed = changed
         self._waiting: dict[int, tuple[Flight, Attempt]] = {}
         self._next_leg = 0
-        self._groups: list[tuple[Ask, int, list[int]]] = []
+        self._groups: list[Group] = []
         self._open_ask: Ask | None = None
         self._open_shards: list[int] = []
         self._cancels: list[int] = []
@@ -101,11 +95,17 @@ class Channel:
         self._wanted = asyncio.Event()
         self._heard_s = 0.0
         self._failures = 0
+        self._last_name = ""
 
     @property
     def name(self) -> str:
-        """What the leaf calls itself; its address while that is not known."""
-        return self.hello.leaf if self.hello else self.url
+        """What the leaf calls itself; its address as long as that is not known."""
+        return self.hello.leaf if self.hello else self._last_name or self.url
+
+    @property
+    def label(self) -> str:
+        """Name and address, for the log."""
+        return f"{self._last_name} at {self.url}" if self._last_name else f"at {self.url}"
 
     # --- sending: called by flights, many times a tick ---
 
@@ -160,6 +160,8 @@ class Channel:
                 await self._serve_once(session)
             except ChannelLost as lost:
                 self._say(str(lost))
+            except aiohttp.ClientConnectorError as error:
+                self._say(f"cannot be reached: {error.os_error.strerror or error.os_error}")
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 self._say(str(error) or "no answer in time")
             except Exception as error:  # a fault of ours must not end the channel for ever
@@ -180,6 +182,7 @@ class Channel:
         except ChannelLost as lost:
             self._say(str(lost))
             self._lose("garbage" if lost.broke_protocol else "gone")
+            await socket.close(code=CLOSE_REFUSED, message=str(lost).encode()[:CLOSE_BYTES_MAX])
         finally:
             self._lose("gone")
             await socket.close()
@@ -188,7 +191,7 @@ class Channel:
         hello = {"hello": {"protocol": PROTOCOL_VERSION, "root": self._root_name}}
         await socket.send_bytes(orjson.dumps(hello))
         async with asyncio.timeout(HELLO_TIMEOUT_S):
-            frame = _frame(await socket.receive())
+            frame = read_frame(await socket.receive())
         if frame.hello is None:
             raise BrokenProtocol("the leaf did not say hello first")
         self._take_hello(frame.hello)
@@ -198,11 +201,12 @@ class Channel:
             raise ChannelLost(
                 f"the leaf speaks protocol {hello.protocol}, this root {PROTOCOL_VERSION}"
             )
-        self.held = _held(self.leaf, hello)
+        self.held = read_holdings(self.leaf, hello)
+        self._last_name = hello.leaf
         if hello.notice and self.hello is None:
-            log.warning("leaf %s at %s: %s", hello.leaf, self.url, hello.notice)
+            log.warning("leaf %s: %s", self.label, hello.notice)
         if self.hello is None:
-            log.info("leaf %s at %s is connected", hello.leaf, self.url)
+            log.info("leaf %s is connected", self.label)
         self.hello = hello
         self.problem = ""
         self._failures = 0
@@ -220,9 +224,12 @@ class Channel:
     def _take_frame(self, now: float) -> bytes:
         frame: dict[str, Any] = {}
         if self._groups:
-            frame["asks"] = [_ask(ask, first, shards, now) for ask, first, shards in self._groups]
-            self._groups = []
+            groups = self._groups[: how_many_fit(self._groups)]
+            frame["asks"] = [written_ask(ask, first, shards, now) for ask, first, shards in groups]
+            del self._groups[: len(groups)]
             self._open_ask = None
+            if self._groups:
+                self._wanted.set()
         if self._cancels:
             frame["cancels"] = self._cancels
             self._cancels = []
@@ -250,7 +257,7 @@ class Channel:
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            frame = _frame(await socket.receive())
+            frame = read_frame(await socket.receive())
             now = loop.time()
             self._heard_s = now
             self.frames_received += 1
@@ -284,7 +291,9 @@ class Channel:
                 flight = entry[0]
                 touched.append(flight)
             attempt = entry[1]
-            if type(reply) is not flight.reply_type:
+            if type(reply) is not flight.reply_type or (
+                flight.ask.ordinals is not None and not flight.ask.answered_by(attempt, reply)
+            ):
                 self._waiting[reply.leg] = entry
                 raise BrokenProtocol("the leaf answered with something else than was asked")
             attempt.queue_us = queue_us = reply.queue_us
@@ -309,8 +318,15 @@ class Channel:
     # --- losing the leaf ---
 
     def _say(self, problem: str) -> None:
+        """Note what is wrong; tell the operator what is news to him."""
         if problem != self.problem:
-            log.warning("leaf %s at %s: %s", self.name, self.url, problem)
+            # A leaf that has not been there yet is on its way up, as a rule.
+            log.log(
+                logging.WARNING if self._last_name else logging.INFO,
+                "leaf %s: %s",
+                self.label,
+                problem,
+            )
         self.problem = problem
 
     def _lose(self, reason: FailureReason) -> None:
@@ -318,7 +334,6 @@ class Channel:
         self.leaf.connected = False
         if self.hello is not None:
             self.hello = None
-            self.held = []
             self._changed(self)
         owed, self._waiting = self._waiting, {}
         self._groups, self._open_ask, self._cancels, self._ping = [], None, [], None
@@ -340,45 +355,3 @@ async def _first_to_end(*coroutines: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
     for task in done:
         task.result()
-
-
-def _held(leaf: Leaf, hello: LeafHello) -> list[Held]:
-    try:
-        held = [
-            Held(leaf, msgspec.json.decode(holding.card, type=GenerationCard), holding.shards)
-            for holding in hello.holdings
-        ]
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BrokenProtocol(f"the leaf's hello describes no generation: {error}") from None
-    for holding in held:
-        if any(not 0 <= shard < len(holding.card.documents) for shard in holding.shards):
-            raise BrokenProtocol("the leaf says it holds shards that its generation lacks")
-    return held
-
-
-def _ask(ask: Ask, first: int, shards: list[int], now: float) -> dict[str, Any]:
-    written: dict[str, Any] = {
-        "kind": ask.kind,
-        "generation": ask.generation,
-        "body": orjson.Fragment(ask.body),
-        "budget_ms": max(0.0, (ask.deadline_s - now) * 1000.0),
-        "first": first,
-        "shards": shards,
-        "priority": ask.priority,
-    }
-    if ask.ordinals is not None:
-        written["ordinals"] = [ask.ordinals[shard] for shard in shards]
-    return written
-
-
-def _frame(message: aiohttp.WSMessage) -> LeafFrame:
-    """Decode what came in; ChannelLost where it is no frame or a refusal."""
-    if message.type is not aiohttp.WSMsgType.BINARY:
-        raise ChannelLost("the connection was closed")
-    try:
-        frame = _decode(message.data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BrokenProtocol(f"the leaf sent what is no frame: {error}") from None
-    if frame.refused is not None:
-        raise ChannelLost(f"the leaf refused this root: {frame.refused}")
-    return frame

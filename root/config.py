@@ -31,7 +31,8 @@ class Settings:
     hedge_factor: float = 2.0
     """For the policy ``sibling``: how many times as long is late."""
     attempts_max: int = 2
-    """Attempts a leg may cost, hedges and failovers included."""
+    """Attempts one shard of one query may cost, hedges and failovers included; those that were
+    lost with a leaf's connection do not count."""
     budget: BudgetTerms = field(default_factory=BudgetTerms)
     in_flight_max: int = 1000
     """Requests in work at once; more are told 429. At 2 s each that is 500 a second."""

@@ -9,7 +9,8 @@ from typing import Final
 
 import aiohttp
 
-from root.channel import Channel, ChannelLost
+from root.channel import Channel
+from root.frames import ChannelLost
 from root.race import Attempt
 from root.ranking import UNKNOWN_LATENCY_S, Leaf
 from root.scatter import Flight

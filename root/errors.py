@@ -4,6 +4,7 @@
     ├── CallerError                 the request is at fault; says which field
     │   ├── BadRequest              400
     │   ├── BodyTooLarge            413
+    │   ├── BodyTooSlow             408
     │   └── UnknownDocument         404
     ├── FleetError                  the fleet cannot answer now
     │   ├── Overloaded              429, says when to try again
@@ -47,6 +48,13 @@ class BodyTooLarge(CallerError):
     title = "Body too large"
 
 
+class BodyTooSlow(CallerError):
+    """The body did not come in time."""
+
+    status = 408
+    title = "Body too slow"
+
+
 class UnknownDocument(CallerError):
     """No shard holds a document of that id."""
 
@@ -87,7 +95,7 @@ class NotCovered(FleetError):
     """Fewer documents were searched in time than the request asks for."""
 
     status = 504
-    title = "Not enough of the index answered in time"
+    title = "Not enough of the index answered"
 
 
 class OperatorError(HedgerowError):

@@ -1,4 +1,4 @@
-"""One query over all its shards: a gather owns one race per shard.
+"""One phase of a query over all its shards: a gather owns one race per shard.
 
 Life of a gather:
 
@@ -147,8 +147,7 @@ class Gather:
 
     @property
     def tally(self) -> Tally:
-        """What the attempts came to so far."""
-        self.terms.tally.sent = len(self.attempts)
+        """What the attempts came to, once decided."""
         return self.terms.tally
 
     @property
@@ -332,6 +331,7 @@ class Gather:
                 missing[race.shard] = race.missing
                 if race.detail:
                     details[race.shard] = race.detail
+        self.terms.tally.sent = len(self.attempts)
         self.outcome = Outcome(replies, missing, details, now)
         terms = self.terms
         terms.budget.earn(len(replies))

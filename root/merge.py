@@ -26,6 +26,16 @@ ROUNDING = 2e-6
 to document: equal scores may differ by a few units in the seventh digit."""
 
 
+FINALISTS_MAX = 1_000
+"""Most documents that are scored again besides the page. Where more than that many are so near
+to the page (a word that stands once in each of a thousand titles of one length), phase one
+settles the order: the same on every replica and for every page, but, where shards differ in
+their average lengths, not quite the single index's."""
+
+SIGNIFICANT_DIGITS = 5
+"""What two equal scores agree in whatever ROUNDING did to them, but for one in fifty."""
+
+
 class ShardHits(Protocol):
     """What merging needs of a shard's answer."""
 
@@ -66,11 +76,15 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finalists:
-    """``candidates`` in phase-one order; ``skip`` of them, in final order, precede the page."""
+    """``candidates`` in phase-one order; ``skip`` of them, in final order, precede the page.
+
+    ``settled`` when phase-one order is final: then the candidates are the page.
+    """
 
     candidates: list[Candidate]
     skip: int
     total: int
+    settled: bool = False
 
     def by_shard(self) -> dict[int, list[int]]:
         """Return the ordinals to fetch from each shard."""
@@ -102,10 +116,13 @@ def finalists(
     ]
     candidates.sort()
     if slack == 0.0 or not candidates:
-        return Finalists(candidates[offset : offset + k], 0, total)
+        return Finalists(candidates[offset : offset + k], 0, total, settled=True)
     last = -candidates[min(offset + k, len(candidates)) - 1].negative_score
     until = bisect_right(candidates, -last * (1.0 - slack), key=_negative_score)
     certain = _surely_before(candidates, offset, slack)
+    if until - certain > k + FINALISTS_MAX:
+        candidates.sort(key=_without_rounding)
+        return Finalists(candidates[offset : offset + k], 0, total, settled=True)
     return Finalists(candidates[certain:until], offset - certain, total)
 
 
@@ -140,6 +157,10 @@ def _surely_before(candidates: list[Candidate], offset: int, slack: float) -> in
         return 0
     upper = -candidates[offset].negative_score / (1.0 - slack)
     return bisect_left(candidates, -upper, key=_negative_score)
+
+
+def _without_rounding(candidate: Candidate) -> tuple[float, int]:
+    return float(f"{candidate.negative_score:.{SIGNIFICANT_DIGITS}g}"), candidate.ordinal
 
 
 def _negative_score(candidate: Candidate) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from root.gather import Outcome
-from root.race import Attempt, MissingReason, Tally
+from root.race import Attempt, FailureReason, MissingReason, Tally
 from root.requests import SearchRequest
 from root.topology import View
 
@@ -40,6 +40,10 @@ class Pursuit:
         for shard, reason in phase.outcome.missing.items():
             self.missing.setdefault(shard, reason)
         self.details.update(phase.outcome.details)
+
+    def refused_as(self, reason: FailureReason) -> bool:
+        """Whether any attempt was refused or failed for this reason."""
+        return any(a.reason == reason for phase in self.phases for a in phase.attempts)
 
     @property
     def searched(self) -> int:

@@ -35,8 +35,10 @@ _CLAUSE: Final = re.compile(
     """,
     re.VERBOSE,
 )
+BOOST_MIN: Final = 0.001
 BOOST_MAX: Final = 1000.0
-"""A clause a thousand times as dear as another has the field to itself already."""
+"""A clause a thousand times as dear as another has the field to itself already, and far below
+that scores lose their digits."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -94,8 +96,8 @@ def _checked_children(path: str, node: Query, fields: Collection[str]) -> list[t
             check_text(f"{path}.text", node.text)
             if node.field is not None and node.field not in fields:
                 raise BadRequest(f"{path}.field", f"there is no field {node.field!r}")
-            if not 0.0 < node.boost <= BOOST_MAX:
-                raise BadRequest(f"{path}.boost", f"must be above 0 and at most {BOOST_MAX:g}")
+            if not BOOST_MIN <= node.boost <= BOOST_MAX:
+                raise BadRequest(f"{path}.boost", f"must be from {BOOST_MIN:g} to {BOOST_MAX:g}")
             return []
         case Bool():
             return [
@@ -153,7 +155,7 @@ def _clause(text: str, at: int, fields: Collection[str]) -> tuple[_Clause, int]:
     sign, field, phrase, word = found.group("sign", "field", "phrase", "word")
     if found["stray"] is not None:
         raise BadRequest("q", f"has a quote without its pair at position {found.start('stray')}")
-    if phrase is None and word is None:
+    if not (phrase or word or "").strip():
         raise BadRequest("q", f"has nothing to search for after position {found.end()}")
     if field is not None and field not in fields:
         raise BadRequest("q", f"there is no field {field!r}; there are {', '.join(sorted(fields))}")

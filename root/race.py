@@ -18,7 +18,7 @@ An attempt ends once, with one fate:
 
     in_flight --answer, race open----> won
     in_flight --answer, race decided-> lost        (the cancel came too late)
-    in_flight --cancel sent, then any end--> cancelled
+    in_flight --cancel sent, then a refusal, a failure or the leaf's loss--> cancelled
     in_flight --failure or refusal---> failed
 
 so that sent = won + lost + cancelled + failed once nothing is in flight. An event for an
@@ -42,12 +42,12 @@ from root.latency import Latency
 from root.pace import Pace
 from root.ranking import Leaf, choose
 
-Kind = Literal["primary", "hedge", "failover", "tied", "probe"]
+Kind = Literal["primary", "hedge", "failover"]
 Fate = Literal["in_flight", "won", "lost", "cancelled", "failed"]
 FailureReason = RefusalReason | Literal["gone", "garbage"]
 MissingReason = Literal["timeout", "no_replica", "error", "refused"]
 
-KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover", "tied", "probe")
+KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover")
 FATES: Final[tuple[Fate, ...]] = ("won", "lost", "cancelled", "failed")
 
 
@@ -72,7 +72,7 @@ CONDUCT: Final[dict[FailureReason, Conduct]] = {
     "unknown_shard": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
     "unknown_generation": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
     "cancelled": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
-    "expired": Conduct(next_replica=False, budgeted=False, blame=False, missing="timeout"),
+    "expired": Conduct(next_replica=True, budgeted=True, blame=False, missing="timeout"),
     "bad_query": Conduct(next_replica=False, budgeted=False, blame=False, missing="refused"),
 }
 
@@ -282,7 +282,7 @@ class Race(msgspec.Struct, gc=False):
         attempt = Attempt(number, self.slot, self.shard, leaf, kind, now)
         self.attempts.append(attempt)
         self.in_flight += 1
-        leaf.outstanding += 1
+        leaf.chosen(now)
         terms.ledger.sent[kind] += 1
         return attempt
 

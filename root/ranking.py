@@ -3,12 +3,13 @@
 The cost of a leaf is (outstanding + 1) x smoothed latency, raised by its recent failures and
 while it is new:
 
-    cost = (outstanding + 1) * latency_s * (1 + FAILURE_WEIGHT * failing) * slow_start
+    cost = (outstanding + 1) * latency_s * (1 + FAILURE_WEIGHT * failing) * slow_start * forgiven
 
-It rises with each of queue, latency and failures, and falls with age: a leaf never looks
-better for being worse. Two random candidates, not the global best, so that roots that do not
-know of each other do not all pick the same leaf (M. Mitzenmacher, The Power of Two Choices in
-Randomized Load Balancing, IEEE TPDS 12(10), 2001).
+It rises with each of queue, latency and failures, and falls with age and with idleness: a
+leaf never looks better for being worse, and none is written off for ever. Two random
+candidates, not the global best, so that roots that do not know of each other do not all pick
+the same leaf (M. Mitzenmacher, The Power of Two Choices in Randomized Load Balancing, IEEE
+TPDS 12(10), 2001).
 
 ``outstanding`` counts legs that the leaf has not yet ended, cancelled ones included: a leaf
 that does not even answer cancels, because it is stopped, soon looks as busy as it is.
@@ -35,6 +36,11 @@ SLOW_START_FACTOR = 4.0
 """A leaf that has just joined looks this much dearer at first, and evenly less for five
 seconds: its caches are cold, and being unknown must not make it everyone's first choice."""
 
+IDLE_S = 1.0
+FORGIVEN_HALF_LIFE_S = 2.0
+"""A leaf that nobody has chosen for a second looks half as slow every two seconds after it:
+what is known of it grows old, and it must be tried again to be known."""
+
 FAIR = 0.5
 
 UNKNOWN_LATENCY_S = 0.005
@@ -47,7 +53,9 @@ class Leaf:
     __slots__ = (
         "_failed_at_s",
         "_failing",
+        "_outdated",
         "connected",
+        "idle_from_s",
         "joined_s",
         "latency_s",
         "name",
@@ -63,11 +71,23 @@ class Leaf:
         self.latency_s = latency_s
         self.outstanding = 0
         self.penalized_until_s = now + SLOW_START_S
+        self.idle_from_s = now + IDLE_S
         self._failing = 0.0
         self._failed_at_s = now
+        self._outdated = False
+
+    def chosen(self, now: float) -> None:
+        """Take one more attempt. After idleness it is judged afresh, by what comes of it."""
+        self.outstanding += 1
+        if now > self.idle_from_s:
+            self._outdated = True
+        self.idle_from_s = now + IDLE_S
 
     def answered(self, seconds: float) -> None:
         """Learn from an answer that took ``seconds`` from its own send."""
+        if self._outdated:
+            self._outdated = False
+            self.latency_s = seconds
         self.latency_s += SMOOTHING * (seconds - self.latency_s)
         if self._failing:
             self._failing *= 1.0 - FAILURE_SMOOTHING
@@ -102,7 +122,14 @@ class Leaf:
     def cost(self, now: float) -> float:
         """What an attempt here is expected to cost; only comparisons have a meaning."""
         cost = (self.outstanding + 1) * self.latency_s
-        return cost * self.penalty(now) if now < self.penalized_until_s else cost
+        if now < self.penalized_until_s:
+            cost *= self.penalty(now)
+        if now > self.idle_from_s:
+            cost *= self._forgiven(now)
+        return cost
+
+    def _forgiven(self, now: float) -> float:
+        return float(0.5 ** ((now - self.idle_from_s) / FORGIVEN_HALF_LIFE_S))
 
     def rejoin(self, now: float, latency_s: float) -> None:
         """Come back after a lost connection, as a new leaf would."""
@@ -110,6 +137,7 @@ class Leaf:
         self.joined_s = now
         self.latency_s = latency_s
         self.penalized_until_s = max(self.penalized_until_s, now + SLOW_START_S)
+        self.idle_from_s = now + IDLE_S
 
 
 def choose(
@@ -126,13 +154,14 @@ def choose(
         if len(candidates) < 2:
             return candidates[0] if candidates else None
         first, second = random.sample(candidates, 2)
-    # ``Leaf.cost`` written out: every leg of every query comes by here.
+    # ``Leaf.cost`` written out where nothing but queue and latency counts: every leg of every
+    # query comes by here.
     first_cost = (first.outstanding + 1) * first.latency_s
+    if not first.penalized_until_s <= now <= first.idle_from_s:
+        first_cost = first.cost(now)
     second_cost = (second.outstanding + 1) * second.latency_s
-    if now < first.penalized_until_s:
-        first_cost *= first.penalty(now)
-    if now < second.penalized_until_s:
-        second_cost *= second.penalty(now)
+    if not second.penalized_until_s <= now <= second.idle_from_s:
+        second_cost = second.cost(now)
     if first_cost == second_cost:
         return first if random.random() < FAIR else second
     return first if first_cost < second_cost else second

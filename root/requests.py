@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -22,6 +22,9 @@ RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
 TIMEOUT_MS_MAX: Final = 60_000
 PARAMETERS_MAX: Final = 32
+NAME_CHARS_MAX: Final = 80
+DETAIL_CHARS_MAX: Final = 300
+"""What a request calls things goes back in the error, but not all of it."""
 
 HedgeName = Literal["off", "fixed", "quantile", "sibling", "adaptive", "together"]
 
@@ -127,7 +130,7 @@ def _number(name: str, text: str) -> float:
 def _switch(name: str, text: str) -> bool:
     known = {"1": True, "true": True, "0": False, "false": False}
     if text not in known:
-        raise BadRequest(name, f"must be 1 or 0, not {text[:40]!r}")
+        raise BadRequest(name, f"must be 1 or 0, true or false, not {text[:40]!r}")
     return known[text]
 
 
@@ -156,7 +159,9 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
 def _read(name: str, text: str) -> Any:
     reader = _READERS.get(name)
     if reader is None:
-        raise BadRequest(name[:80], f"is not a parameter; there are {', '.join(_READERS)}")
+        raise BadRequest(
+            name[:NAME_CHARS_MAX], f"is not a parameter; there are {', '.join(_READERS)}"
+        )
     return reader(name, text)
 
 
@@ -171,4 +176,35 @@ def _named(message: str) -> BadRequest:
     if unknown := _UNKNOWN.search(message):
         path = f"{path}.{unknown['name']}".lstrip(".")
         detail = "is not a field of the request"
-    return BadRequest(path or "body", detail)
+    return BadRequest(path[:NAME_CHARS_MAX] or "body", _in_words(path, detail)[:DETAIL_CHARS_MAX])
+
+
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "hedge": get_args(HedgeName),
+    "priority": get_args(Priority),
+    "type": tuple(str(node.__struct_config__.tag) for node in get_args(Query)),
+}
+_JSON_TYPES: Final[Mapping[str, str]] = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_BOUND: Final = re.compile(r"Expected `[^`]*` (?P<bound>[<>]=) (?P<limit>[0-9.]+)")
+_TYPE: Final = re.compile(r"Expected `(?P<wanted>\w+)[^`]*`, got `(?P<got>\w+)`")
+
+
+def _in_words(path: str, detail: str) -> str:
+    """Say msgspec's complaint as a person would; what is not known here stays as it is."""
+    if found := _BOUND.search(detail):
+        return f"must be at {'least' if found['bound'] == '>=' else 'most'} {found['limit']}"
+    if found := _TYPE.search(detail):
+        wanted, got = (_JSON_TYPES.get(found[side], found[side]) for side in ("wanted", "got"))
+        return f"must be {wanted}, not {got}"
+    choices = _CHOICES.get(path.rpartition(".")[2])
+    if choices and detail.startswith("Invalid"):
+        return f"must be one of {', '.join(choices)}; {detail.rpartition(' ')[2]} is none of them"
+    return detail

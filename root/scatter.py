@@ -48,6 +48,13 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
         """What an honest leaf answers with."""
         return Documents if self.kind == "fetch" else Hits
 
+    def answered_by(self, attempt: Attempt, reply: Hits | Documents) -> bool:
+        """Whether ``reply`` has the documents that were asked for, if any were."""
+        if self.ordinals is None or isinstance(reply, Hits):
+            return self.ordinals is None
+        wanted = self.ordinals[attempt.shard]
+        return [document.ordinal for document in reply.documents] == list(wanted)
+
 
 class LeafTransport(Protocol):
     """Carries legs to leaves. Every leg sent is later ended by exactly one call on its flight.

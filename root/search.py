@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from random import Random
 from typing import Any, Final
 
@@ -40,10 +41,12 @@ FETCH_SHARE: Final = 0.2
 hits that are never fetched are worth nothing."""
 
 DEPTH_MARGIN: Final = 4
-"""A shard returns this many more than could be on the page: near-ties within one shard may
-change places when they get their exact scores."""
+DEPTH_SHARE: Final = 10.0
+"""A shard returns this many more than could be on the page, and a share that grows with the
+slack: near-ties within one shard may change places when they get their exact scores."""
 
 RETRY_AFTER_S: Final = 1
+NOTHING_FOUND: Final = Finalists([], 0, 0)
 
 
 class Searches:
@@ -58,7 +61,6 @@ class Searches:
         self.histories: dict[str, Latency] = {}
         self.paces: dict[str, Pace] = {}
         self._random = Random(f"{settings.seed}:replicas")
-        self._started_s = now
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
         """Return the body of the answer. Raises CallerError or FleetError."""
@@ -86,9 +88,11 @@ class Searches:
             msgspec.json.encode(LookupBody(document_id)),
             pursuit.deadline_s,
         )
+        self._raise_where_nothing_answered(pursuit, outcome)
         found = self._merged(pursuit, outcome, 0, 1, 0.0)
+        if not found.candidates and pursuit.missing:
+            raise NotCovered("shards that may hold the document did not answer")
         if not found.candidates:
-            self._raise_unless_covered(pursuit, {})
             raise UnknownDocument("id", f"there is no document {document_id!r}")
         documents = await self._fetch_phase(pursuit, None, found)
         if not documents:
@@ -117,7 +121,8 @@ class Searches:
         slack = 0.0
         if not is_exact(query):
             slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
-        depth = request.offset + request.k + (DEPTH_MARGIN if slack else 0)
+        depth = request.offset + request.k
+        depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
         left_s = pursuit.deadline_s - pursuit.arrived_s
         outcome = await self._gather(
             pursuit,
@@ -198,7 +203,7 @@ class Searches:
     def _pursue(self, request: SearchRequest, now: float) -> Pursuit:
         view = self.fleet.view()
         if view is None:
-            raise NoShards("no leaf has said yet what it holds")
+            raise NoShards("no leaf that holds anything is connected")
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         return Pursuit(view, now, now + timeout_ms / 1000.0, request)
 
@@ -221,13 +226,15 @@ class Searches:
     def _raise_where_nothing_answered(self, pursuit: Pursuit, outcome: Outcome) -> None:
         if outcome.replies:
             return
-        reasons = set(outcome.missing.values())
         detail = next(iter(outcome.details.values()), "")
-        if reasons == {"refused"}:
-            if any(a.reason == "bad_query" for a in pursuit.phases[-1].attempts):
-                raise BadRequest("q", detail)
-            raise Overloaded(f"every leaf pushed back: {detail}", RETRY_AFTER_S)
-        raise NoShards(f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip())
+        if pursuit.refused_as("bad_query"):
+            raise BadRequest("query" if pursuit.request.q is None else "q", detail)
+        if pursuit.refused_as("busy"):
+            raise Overloaded("every leaf pushed back", RETRY_AFTER_S)
+        nothing = answer.search_body(pursuit, NOTHING_FOUND, {})
+        reasons = set(outcome.missing.values())
+        detail = f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip()
+        raise (NotCovered if reasons == {"timeout"} else NoShards)(detail, nothing)
 
     def _raise_unless_covered(self, pursuit: Pursuit, body: dict[str, Any]) -> None:
         wanted = pursuit.request.min_coverage
@@ -235,7 +242,7 @@ class Searches:
             wanted = self.settings.min_coverage
         if pursuit.searched >= wanted * pursuit.view.documents:
             return
-        if set(pursuit.missing.values()) == {"refused"}:
+        if pursuit.refused_as("busy") and set(pursuit.missing.values()) == {"refused"}:
             raise Overloaded("leaves pushed back; too little was searched", RETRY_AFTER_S)
         detail = (
             f"{pursuit.searched} of {pursuit.view.documents} documents were searched; "

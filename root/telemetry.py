@@ -125,7 +125,7 @@ class _Collector:
         )
         yield CounterMetricFamily(
             "hedgerow_hedges_without_candidate",
-            "Hedges or failovers for which no other replica was connected.",
+            "Hedges or failovers for which no untried replica was connected.",
             value=ledger.no_candidate,
         )
         yield CounterMetricFamily(
@@ -150,17 +150,25 @@ class _Collector:
 
     def _leaves(self) -> Iterator[Metric]:
         connected = GaugeMetricFamily(
-            "hedgerow_leaf_connected", "1 if the channel to the leaf is up.", labels=["leaf"]
+            "hedgerow_root_leaf_connected", "1 if the channel to the leaf is up.", labels=["leaf"]
         )
         outstanding = GaugeMetricFamily(
-            "hedgerow_leaf_outstanding", "Legs that the leaf has not ended.", labels=["leaf"]
+            "hedgerow_root_leaf_outstanding", "Legs that the leaf has not ended.", labels=["leaf"]
         )
         latency = GaugeMetricFamily(
-            "hedgerow_leaf_latency_seconds", "Smoothed time of a leg.", labels=["leaf"]
+            "hedgerow_root_leaf_latency_seconds", "Smoothed time of a leg.", labels=["leaf"]
         )
         ratio = GaugeMetricFamily(
-            "hedgerow_leaf_seen_to_reported_ratio",
+            "hedgerow_root_leaf_seen_to_reported_ratio",
             "Time of legs as the root saw it over queue and service time as the leaf reports it.",
+            labels=["leaf"],
+        )
+        seen = CounterMetricFamily(
+            "hedgerow_root_leaf_seen_seconds", "Time of legs as the root saw it.", labels=["leaf"]
+        )
+        reported = CounterMetricFamily(
+            "hedgerow_root_leaf_reported_seconds",
+            "Queue and service time of legs as the leaf reports it.",
             labels=["leaf"],
         )
         frames = CounterMetricFamily(
@@ -170,8 +178,10 @@ class _Collector:
             connected.add_metric([url], float(channel.leaf.connected))
             outstanding.add_metric([url], channel.owed)
             latency.add_metric([url], channel.leaf.latency_s)
+            seen.add_metric([url], channel.seen_s)
+            reported.add_metric([url], channel.reported_us / 1e6)
             if channel.reported_us:
                 ratio.add_metric([url], channel.seen_s * 1e6 / channel.reported_us)
             frames.add_metric([url, "sent"], channel.frames_sent)
             frames.add_metric([url, "received"], channel.frames_received)
-        yield from (connected, outstanding, latency, ratio, frames)
+        yield from (connected, outstanding, latency, seen, reported, ratio, frames)

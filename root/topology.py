@@ -15,7 +15,7 @@ from root.ranking import Leaf
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One generation as one connected leaf holds it."""
+    """One generation as one leaf holds it, or last did."""
 
     leaf: Leaf
     card: GenerationCard
@@ -24,7 +24,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One generation and, per shard, the leaves that can answer for it (perhaps none)."""
+    """One generation and, per shard, the leaves that hold it, as far as is known.
+
+    Leaves whose connection is lost stay: what they come back with is most likely what they
+    had, and a query that started without them may need them before it ends.
+    """
 
     card: GenerationCard
     replicas: tuple[tuple[Leaf, ...], ...]
@@ -37,7 +41,11 @@ class View:
     @property
     def uncovered(self) -> list[int]:
         """Shards that no connected leaf holds."""
-        return [shard for shard, leaves in enumerate(self.replicas) if not leaves]
+        return [
+            shard
+            for shard, leaves in enumerate(self.replicas)
+            if not any(leaf.connected for leaf in leaves)
+        ]
 
     def shard_replicas(self) -> list[tuple[int, tuple[Leaf, ...]]]:
         """Return every shard with its replicas, as a gather takes them."""

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from bench import metrics, report, workload
 from bench.client import Answer, Client, connected
-from bench.fleet import POLL_S, Fleet
+from bench.fleet import POLL_S, Fleet, FleetError
 from bench.recorder import Fate, Phases, Summary
 
 RETURN_S_MAX: Final = 20.0
@@ -148,7 +148,7 @@ def read_account(text: str) -> Account:
 async def _at_rest(client: Client, q: str) -> Answer:
     answer = await client.search(q)
     if answer.fate != "complete":
-        raise RuntimeError(f"the fleet at rest does not answer {q!r}: {answer.detail}")
+        raise FleetError(f"the fleet at rest does not answer {q!r}: {answer.detail}")
     return answer
 
 
@@ -167,7 +167,7 @@ async def _bring_back(fleet: Fleet, client: Client, plan: Plan) -> float:
     fleet.start(plan.killed)
     while not await _all_connected(client):
         if loop.time() - start_s > RETURN_S_MAX:
-            raise RuntimeError(f"a leaf was not back after {RETURN_S_MAX:.0f} s")
+            raise FleetError(f"a leaf was not back after {RETURN_S_MAX:.0f} s")
         await asyncio.sleep(POLL_S)
     return loop.time() - start_s
 

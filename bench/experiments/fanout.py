@@ -33,11 +33,12 @@ from rich.progress import Progress
 from bench import report
 from bench.echo_floor import Floor, floor
 from bench.fleet import Fleet as Processes
-from bench.fleet import Shape, running
+from bench.fleet import FleetError, Shape, running
+from leaf.protocol import ranked
 from root.config import Settings
 from root.discovery import Fleet
 from root.requests import SearchRequest
-from root.search import Searches
+from root.search import DEPTH_MARGIN, Searches
 
 QUERY: Final = "parse json"
 GROWTH: Final = (10, 100, 1000)
@@ -86,13 +87,13 @@ class Results(msgspec.Struct, frozen=True):
     growth: dict[str, Result]
 
 
-async def run(shards: int, growth: Sequence[int], leaves: int, plan: Plan) -> Results:
-    """Measure ``shards``, and every number of ``growth``."""
+async def run(shards: int, growth: Sequence[int], leaves: int, plan: Plan, seed: int) -> Results:
+    """Measure ``shards``, and every number of ``growth``; ``seed`` decides between replicas."""
     sizes = sorted({shards, *growth})
     with Progress(transient=True) as progress:
         task = progress.add_task("fan-out", total=len(sizes) * plan.rounds)
         results = {
-            size: await _measure(size, leaves, plan, lambda: progress.advance(task))
+            size: await _measure(size, leaves, plan, seed, lambda: progress.advance(task))
             for size in sizes
         }
     one = results[shards]
@@ -101,10 +102,12 @@ async def run(shards: int, growth: Sequence[int], leaves: int, plan: Plan) -> Re
     )
 
 
-async def _measure(shards: int, leaves: int, plan: Plan, advance: Callable[[], None]) -> Result:
+async def _measure(
+    shards: int, leaves: int, plan: Plan, seed: int, advance: Callable[[], None]
+) -> Result:
     shape = Shape(canned=shards, root=False, leaves=leaves, replicas=min(2, leaves))
     with running(shape) as processes:
-        async with _arms(processes, shards, leaves) as arms:
+        async with _arms(processes, shards, leaves, seed) as arms:
             counts = {name: _queries(name, shards, plan.legs) for name in arms}
             for name, query in arms.items():
                 await _timed(query, _queries(name, shards, plan.warm_up_legs))
@@ -161,12 +164,14 @@ def _ratios(rounds: list[dict[str, Cost]]) -> dict[str, float]:
 
 
 @contextlib.asynccontextmanager
-async def _arms(processes: Processes, shards: int, leaves: int) -> AsyncIterator[dict[str, Query]]:
+async def _arms(
+    processes: Processes, shards: int, leaves: int, seed: int
+) -> AsyncIterator[dict[str, Query]]:
     async with contextlib.AsyncExitStack() as stack:
         session = await stack.enter_async_context(
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
         )
-        searches = await stack.enter_async_context(_root(processes.leaf_urls))
+        searches = await stack.enter_async_context(_root(processes.leaf_urls, seed))
         homes = _homes(searches.fleet)
         hits = await _one_answer(session, homes[0])
         bare = await stack.enter_async_context(floor(leaves, hits))
@@ -178,7 +183,7 @@ async def _arms(processes: Processes, shards: int, leaves: int) -> AsyncIterator
 
 
 @contextlib.asynccontextmanager
-async def _root(urls: Sequence[str]) -> AsyncIterator[Searches]:
+async def _root(urls: Sequence[str], seed: int) -> AsyncIterator[Searches]:
     """A root within this process, connected to all leaves."""
     loop = asyncio.get_running_loop()
     fleet = Fleet(urls, "bench")
@@ -187,7 +192,7 @@ async def _root(urls: Sequence[str]) -> AsyncIterator[Searches]:
         async with asyncio.timeout(READY_S):
             while not all(channel.leaf.connected for channel in fleet.channels.values()):
                 await asyncio.sleep(0.01)
-        yield Searches(fleet, Settings(hedge="quantile"), loop.time())
+        yield Searches(fleet, Settings(hedge="quantile", seed=seed), loop.time())
     finally:
         running_fleet.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -209,14 +214,14 @@ async def _one_answer(session: aiohttp.ClientSession, url: str) -> Sequence[Any]
     body = await _post(session, url)
     scores = [hit["score"] for hit in body["hits"]]
     ordinals = [hit["ordinal"] for hit in body["hits"]]
-    return [body["queue_us"], body["service_us"], body["total"], scores, ordinals]
+    return [body["queue_us"], body["service_us"], body["total"], *ranked(scores, ordinals)]
 
 
 async def _hedgerow(searches: Searches, shards: int) -> None:
     request = SearchRequest(q=QUERY)
     found = await searches.candidates(request, asyncio.get_running_loop().time())
     if found.total != shards * 10:
-        raise RuntimeError(f"{shards} shards of ten answered with {found.total}")
+        raise FleetError(f"{shards} shards of ten answered with {found.total}")
 
 
 async def _post_per_leg(session: aiohttp.ClientSession, urls: Sequence[str]) -> None:
@@ -226,7 +231,7 @@ async def _post_per_leg(session: aiohttp.ClientSession, urls: Sequence[str]) -> 
 async def _post(session: aiohttp.ClientSession, url: str) -> Any:
     async with session.post(url, data=_POST_BODY, headers=HEADERS) as response:
         if response.status != 200:
-            raise RuntimeError(f"{url} answered {response.status}")
+            raise FleetError(f"{url} answered {response.status}")
         return orjson.loads(await response.read())
 
 
@@ -235,7 +240,7 @@ async def _echo(bare: Floor, shards: int) -> None:
 
 
 _WORDS: Final = [{"type": "word", "text": text} for text in QUERY.split()]
-_BODY: Final = {"query": {"type": "bool", "should": _WORDS}, "k": 14}
+_BODY: Final = {"query": {"type": "bool", "should": _WORDS}, "k": 10 + DEPTH_MARGIN}
 _POST_BODY: Final = orjson.dumps({"query": {"type": "bool", "should": _WORDS}, "k": 10})
 
 

@@ -28,7 +28,7 @@ from index_data.manifest import (
 )
 from index_data.schema import text_analyser
 from index_data.segment import TooLarge, open_segment, ordinals_of, rows_of
-from index_data.sources import BadLine, Collection, Document
+from index_data.sources import BadLine, Collection, Document, fields_of, jsonl
 from index_data.statistics import Statistics
 
 
@@ -242,3 +242,14 @@ def test_a_directory_that_is_a_file_is_refused(collection: Collection, tmp_path:
     (tmp_path / "file").write_text("")
     with pytest.raises(BuildRefused, match="Cannot build in"):
         build(collection, tmp_path / "file", 1)
+
+
+def test_a_field_that_no_document_has_is_a_slip_of_the_pen(tmp_path: Path) -> None:
+    """Its index would be searched in vain, without a word: nothing is built."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 1, "title": "x"}\n{"id": 2, "body": "y"}\n', encoding="utf-8")
+    both = fields_of(["title", "body"], [])
+    assert build(jsonl(path, "id", both), tmp_path / "good", 1).manifest.documents == 2
+    with pytest.raises(BuildRefused, match="a field 'titel'"):
+        build(jsonl(path, "id", fields_of(["titel", "body"], [])), tmp_path / "bad", 1)
+    assert not (tmp_path / "bad").exists()

@@ -10,7 +10,16 @@ import pytest
 
 from index_data import sources
 from index_data.manifest import Field
-from index_data.sources import BadLine, BadSource, Collection, Document, fields_of, jsonl
+from index_data.sources import (
+    BadLine,
+    BadSource,
+    Collection,
+    Document,
+    Unfit,
+    document_of,
+    fields_of,
+    jsonl,
+)
 
 FIELDS = (Field("title", "text"), Field("kind", "keyword", default=False))
 
@@ -153,3 +162,11 @@ def test_absent_fields_are_allowed() -> None:
     """A document need not have every field."""
     record: dict[str, Any] = {"id": 1, "title": None}
     assert sources.document_of(record, "id", FIELDS).id == "1"
+
+
+@pytest.mark.parametrize("identity", ["a\nb", "a\x00b", "\x7f", "tab\t"])
+def test_an_id_that_cannot_be_typed_is_a_bad_line(identity: str) -> None:
+    """No address could name the document."""
+    with pytest.raises(Unfit) as caught:
+        document_of({"id": identity}, "id", ())
+    assert "cannot be typed" in caught.value.detail

@@ -8,12 +8,18 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 import orjson
 import pytest
 from starlette.applications import Starlette
+from uvicorn.server import ServerState
+from websockets.client import ClientProtocol
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Response
+from websockets.uri import parse_uri
 
 from index_data.manifest import Field, GenerationCard
 from leaf.admission import AdmissionQueue
@@ -21,6 +27,7 @@ from leaf.app import create_app
 from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, LeafFrame, Query, Word
 from leaf.service import Leaf
+from leaf.wire import Wire
 from leaf.workers import Workers
 
 ANSWER_S = 10.0
@@ -79,42 +86,127 @@ class FakeGeneration:
         return query
 
 
+class FakeTransport(asyncio.Transport):
+    """What lies between a leaf's connection and a root, without a socket.
+
+    The root takes what is written at once, unless it does not read.
+    """
+
+    def __init__(self, protocol: asyncio.Protocol, deliver: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self.lost = asyncio.Event()
+        self.unread = b""
+        self._deliver = deliver
+        self._reads = True
+        self._closing = False
+
+    def reads(self, *, reads: bool) -> None:
+        """Let the root read, or stop it."""
+        self._reads = reads
+        if reads:
+            unread, self.unread = self.unread, b""
+            self._deliver(unread)
+            if self._closing:
+                self.abort()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self._closing, "nothing is written after the end"
+        if self._reads:
+            self._deliver(bytes(data))
+        else:
+            self.unread += data
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.unread)
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        self._closing = True
+        if not self.unread:
+            self.abort()
+
+    def abort(self) -> None:
+        self._closing = True
+        if not self.lost.is_set():
+            self.lost.set()
+            asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+
 class FakeRoot:
-    """A root at the other end of the channel: speaks ASGI, so there is no socket."""
+    """A root at the other end of a connection: a WebSocket client without a socket."""
 
-    def __init__(self) -> None:
-        self._to_leaf: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._from_leaf: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.reads = asyncio.Event()
-        self.reads.set()
+    def __init__(
+        self, leaf: Leaf, server_state: ServerState, path: str, headers: Mapping[str, str]
+    ) -> None:
+        self.client = ClientProtocol(parse_uri(f"ws://leaf{path}"))
+        wire = Wire(leaf, config=None, server_state=server_state, app_state={})
+        self.transport = FakeTransport(wire, self._takes)
+        self.events: asyncio.Queue[Response | Frame] = asyncio.Queue()
+        wire.connection_made(self.transport)
+        request = self.client.connect()
+        for name, value in headers.items():
+            request.headers.pop(name, None)
+            request.headers[name] = value
+        self.client.send_request(request)
+        self.sends()
 
-    async def receive(self) -> dict[str, Any]:
-        return await self._to_leaf.get()
+    def sends(self) -> None:
+        """Hand over what the client has to send, as one piece."""
+        data = b"".join(self.client.data_to_send())
+        if data and not self.transport.is_closing():
+            self.transport.protocol.data_received(data)
 
-    async def send(self, message: Any) -> None:
-        await self.reads.wait()
-        self._from_leaf.put_nowait(dict(message))
+    def _takes(self, data: bytes) -> None:
+        self.client.receive_data(data)
+        for event in self.client.events_received():
+            assert isinstance(event, Response | Frame)
+            self.events.put_nowait(event)
+        # What a client answers of itself, to a ping or a close, arrives a moment later.
+        asyncio.get_running_loop().call_soon(self.sends)
 
     def says(self, frame: Any = None, /, **members: Any) -> None:
         """Send a frame: bytes as they are, text as text, members as JSON."""
         if isinstance(frame, str):
-            self._to_leaf.put_nowait({"type": "websocket.receive", "text": frame})
+            self.client.send_text(frame.encode())
         else:
-            data = orjson.dumps(members) if frame is None else frame
-            self._to_leaf.put_nowait({"type": "websocket.receive", "bytes": data})
+            self.client.send_binary(orjson.dumps(members) if frame is None else frame)
+        self.sends()
 
     def hangs_up(self) -> None:
-        self._to_leaf.put_nowait({"type": "websocket.disconnect", "code": 1006})
+        """Be gone without a word."""
+        self.transport.abort()
 
-    async def message(self) -> dict[str, Any]:
-        """The next message of the leaf."""
-        return await asyncio.wait_for(self._from_leaf.get(), ANSWER_S)
+    def reads(self, *, reads: bool) -> None:
+        """Read what the leaf writes, or stop reading."""
+        self.transport.reads(reads=reads)
+
+    async def event(self) -> Response | Frame:
+        """The next thing that the leaf has sent: its answer to the handshake, or a frame."""
+        return await asyncio.wait_for(self.events.get(), ANSWER_S)
+
+    async def response(self) -> Response:
+        """The leaf's answer to the handshake."""
+        response = await self.event()
+        assert isinstance(response, Response)
+        return response
+
+    async def frame(self, opcode: Opcode) -> bytes:
+        """What the next frame carries, which is one of this kind."""
+        frame = await self.event()
+        assert isinstance(frame, Frame)
+        assert frame.opcode is opcode, frame
+        return bytes(frame.data)
+
+    async def close_code(self) -> int:
+        """The code with which the leaf closes the connection now."""
+        return int.from_bytes((await self.frame(Opcode.CLOSE))[:2], "big")
 
     async def hears(self) -> LeafFrame:
         """The next frame of the leaf, as a root reads it."""
-        message = await self.message()
-        assert message["type"] == "websocket.send", message
-        return msgspec.json.decode(message["bytes"], type=LeafFrame)
+        return msgspec.json.decode(await self.frame(Opcode.BINARY), type=LeafFrame)
 
     async def hears_legs(self, legs: int) -> LeafFrame:
         """Frames until this many legs are answered, as one; fails when there are more."""
@@ -133,6 +225,11 @@ class FakeRoot:
         self.says(ping=424242)
         return (await self.hears()).pong == 424242
 
+    async def connection_ends(self) -> None:
+        """Wait until the leaf has let go of the connection."""
+        await asyncio.wait_for(self.transport.lost.wait(), ANSWER_S)
+        await asyncio.sleep(0)
+
 
 @dataclass
 class Stage:
@@ -141,32 +238,36 @@ class Stage:
     leaf: Leaf
     app: Starlette
     generation: FakeGeneration
-    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    server_state: ServerState = field(default_factory=ServerState)
+    _roots: list[FakeRoot] = field(default_factory=list)
 
     def another_generation(self, name: str, shards: int) -> FakeGeneration:
         """Return one more generation, not yet held."""
         return FakeGeneration(name, shards)
 
-    def connects(self) -> FakeRoot:
-        """Return a new root whose handshake is done."""
-        root = FakeRoot()
-        root._to_leaf.put_nowait({"type": "websocket.connect"})
-        scope = {"type": "websocket", "path": "/channel", "headers": [], "query_string": b""}
-        serving: Any = self.app(scope, root.receive, root.send)
-        self._tasks.append(asyncio.create_task(serving))
+    def asked_for(self, path: str, headers: Mapping[str, str] | None = None) -> FakeRoot:
+        """Return a new root that has asked for a WebSocket at this path, with these headers."""
+        root = FakeRoot(self.leaf, self.server_state, path, headers or {})
+        self._roots.append(root)
+        return root
+
+    async def connects(self) -> FakeRoot:
+        """Return a new root that the leaf has accepted."""
+        root = self.asked_for("/channel")
+        assert (await root.response()).status_code == HTTPStatus.SWITCHING_PROTOCOLS
         return root
 
     async def greeted(self) -> FakeRoot:
         """Return a root that has exchanged hellos with the leaf."""
-        root = self.connects()
-        assert (await root.message())["type"] == "websocket.accept"
+        root = await self.connects()
         root.says(hello={"protocol": 1, "root": "root"})
         assert (await root.hears()).hello is not None
         return root
 
-    async def connections_end(self) -> None:
-        """Wait until the leaf has let go of every connection."""
-        await asyncio.wait_for(asyncio.gather(*self._tasks), ANSWER_S)
+    def hang_up(self) -> None:
+        """End every connection that is left."""
+        for root in self._roots:
+            root.hangs_up()
 
     async def requests(
         self, method: str, path: str, body: bytes | list[bytes] = b""
@@ -221,9 +322,8 @@ async def staged(*, workers: int = 2, queue_legs: int = 1000) -> AsyncIterator[S
         try:
             yield stage
         finally:
-            for task in stage._tasks:
-                task.cancel()
-            await asyncio.gather(*stage._tasks, return_exceptions=True)
+            stage.hang_up()
+            await asyncio.sleep(0)
 
 
 @pytest.fixture(name="staged")

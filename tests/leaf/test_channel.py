@@ -36,8 +36,7 @@ def run(scene: Callable[[Any], Any]) -> Callable[[Any], None]:
 async def test_a_leaf_says_what_it_holds(staged: Any) -> None:
     """The hello names protocol, leaf, domain and the shards of each generation."""
     async with staged() as stage:
-        root = stage.connects()
-        await root.message()
+        root = await stage.connects()
         root.says(hello={"protocol": 1, "root": "r"})
         hello = (await root.hears()).hello
         assert hello is not None
@@ -274,7 +273,7 @@ async def test_a_lost_connection_takes_its_legs_along(staged: Any) -> None:
         await asyncio.to_thread(blocked.entered.wait)
         root.says(asks=[ask(1, [1, 2])])
         root.hangs_up()
-        await stage.connections_end()
+        await root.connection_ends()
         assert stage.leaf.connections() == 0
         blocked.gate.set()
         other = await stage.greeted()
@@ -291,13 +290,13 @@ async def test_a_lost_connection_takes_its_legs_along(staged: Any) -> None:
 async def test_a_root_that_does_not_read_is_dropped(staged: Any) -> None:
     """Answers are not buffered without end: past the bound the connection ends."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("leaf.channel.OUTGOING_BYTES_MAX", 5_000)
+        patch.setattr("leaf.wire.OUTGOING_BYTES_MAX", 5_000)
         async with staged() as stage:
             root = await stage.greeted()
-            root.reads.clear()
+            root.reads(reads=False)
             for first in range(0, 1_000, 10):
                 root.says(asks=[ask(first, list(range(10)))])
-            await stage.connections_end()
+            await root.connection_ends()
             assert stage.leaf.ledger.dropped_channels == 1
             assert stage.leaf.connections() == 0
 
@@ -349,8 +348,8 @@ def test_a_malformed_frame_is_refused_in_words(staged: Any, frame: Any) -> None:
             while (heard := await root.hears()).refused is None:
                 pass
             assert heard.refused.startswith("malformed frame: ")
-            assert (await root.message())["code"] == 4002
-            await stage.connections_end()
+            assert await root.close_code() == 4002
+            await root.connection_ends()
             other = await stage.greeted()
             other.says(asks=[ask(0, [3])])
             assert len((await other.hears_legs(1)).hits) == 1
@@ -364,11 +363,10 @@ def test_the_first_frame_must_be_a_hello(staged: Any, frame: dict[str, Any]) -> 
 
     async def scene() -> None:
         async with staged() as stage:
-            root = stage.connects()
-            await root.message()
+            root = await stage.connects()
             root.says(**frame)
             assert "hello" in ((await root.hears()).refused or "")
-            assert (await root.message())["code"] == 4002
+            assert await root.close_code() == 4002
 
     asyncio.run(scene())
 
@@ -377,8 +375,7 @@ def test_the_first_frame_must_be_a_hello(staged: Any, frame: dict[str, Any]) -> 
 async def test_another_protocol_is_refused_in_words(staged: Any) -> None:
     """Both versions are named, and the close code is the one for versions."""
     async with staged() as stage:
-        root = stage.connects()
-        await root.message()
+        root = await stage.connects()
         root.says(hello={"protocol": 2, "root": "r"})
         assert (await root.hears()).refused == "this leaf speaks protocol 1, not 2"
-        assert (await root.message())["code"] == 4001
+        assert await root.close_code() == 4001

@@ -40,3 +40,12 @@ def test_a_generation_opened_anew_takes_its_place(generation_named: Any) -> None
     for name in ("g1", "g2", "g1"):
         holdings.add(generation_named(name), now=0.0)
     assert names(holdings) == ["g2", "g1"]
+
+
+def test_what_is_superseded_stays_until_others_have_the_new_one_too(generation_named: Any) -> None:
+    """However long nobody had asked before: the time to let go starts when the new one comes."""
+    holdings = Holdings()
+    holdings.add(generation_named("g1"), now=0.0)
+    holdings.add(generation_named("g2"), now=100.0)
+    assert holdings.retire(now=100.0 + UNUSED_S - 0.1) == []
+    assert holdings.retire(now=100.0 + UNUSED_S) == ["g1"]

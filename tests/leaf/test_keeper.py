@@ -74,7 +74,7 @@ def test_a_keeper_that_is_ended_ends_well(monkeypatch: pytest.MonkeyPatch) -> No
     keeper = Keeper(0, ["leaf"])
 
     def leaf_is_terminated() -> int:
-        keeper._end()
+        keeper.end()
         return -signal.SIGTERM
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 from hypothesis import HealthCheck, settings
@@ -23,7 +24,13 @@ NOTHING_EXTRA = BudgetTerms(max_extra_load=0.0, floor_per_s=0.0, burst=0.0)
 
 def leaves(count: int) -> list[Leaf]:
     """Connected leaves ``a``, ``b``, ... that are equal in everything."""
-    return [Leaf("abcdefgh"[i], LONG_AGO_S) for i in range(count)]
+    return [busy(Leaf("abcdefgh"[i], LONG_AGO_S)) for i in range(count)]
+
+
+def busy(leaf: Leaf) -> Leaf:
+    """The leaf, as one that is chosen all the time: nothing is forgiven for idleness."""
+    leaf.idle_from_s = math.inf
+    return leaf
 
 
 def history_of(took_s: float, samples: int = 1000) -> Latency:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from root.app import BODY_BYTES_MAX
+from root.app import BODY_BYTES_MAX, BODY_S_MAX
 from root.config import Settings
 from tests.sim.scripted import Deed, Script, by_shard, fails, hangs, takes
 from tests.sim.serving import SHARDS, WORK_S, Exchange, Served, is_problem, served
@@ -133,13 +133,21 @@ def test_a_fault_of_the_root_is_500_and_says_nothing_more(
     served(body)
 
 
-@pytest.mark.parametrize("script", [fails("error", after_s=0.001), hangs()], ids=["error", "hang"])
-def test_no_answer_from_any_shard_is_503(script: Script) -> None:
-    """Never an empty page."""
+@pytest.mark.parametrize(
+    ("script", "status", "reason"),
+    [(fails("error", after_s=0.001), 503, "error"), (hangs(), 504, "timeout")],
+)
+def test_no_answer_from_any_shard_is_never_an_empty_page(
+    script: Script, status: int, reason: str
+) -> None:
+    """503 when all failed, 504 when time ran out; both say what was not searched."""
 
     async def body(serving: Served) -> None:
-        is_problem(await serving.client.get("/search?q=a&timeout_ms=50"), 503)
-        is_problem(await serving.client.get("/search?q=a&timeout_ms=50&min_coverage=0"), 503)
+        for extra in ("", "&min_coverage=0"):
+            answer = await serving.client.get(f"/search?q=a&timeout_ms=50{extra}")
+            coverage = is_problem(answer, status)["coverage"]
+            assert (coverage["answered"], coverage["searched"]) == (0, 0)
+            assert {missing["reason"] for missing in coverage["missing"]} == {reason}
 
     served(body, script=script)
 
@@ -191,6 +199,18 @@ def test_a_document_is_found_by_its_id_or_not() -> None:
     served(body)
 
 
+@pytest.mark.parametrize(("method", "path"), [("POST", "/search"), ("GET", "/documents/doc-00042")])
+def test_a_query_string_that_nobody_reads_is_refused(method: str, path: str) -> None:
+    """What it asks for would be ignored, and nobody told."""
+
+    async def body(serving: Served) -> None:
+        answer = await serving.client.request(method, f"{path}?trace=1")
+        assert is_problem(answer, 400)["field"] == "trace"
+        assert serving.fleet.received == 0
+
+    served(body)
+
+
 @pytest.mark.parametrize("target", ["/search?q=a", "/documents/doc-00001"])
 def test_a_client_that_leaves_takes_its_query_along(target: str) -> None:
     """Its legs are cancelled, everything is accounted for, and the root stays calm."""
@@ -228,7 +248,7 @@ def test_readiness_is_a_live_replica_of_every_shard() -> None:
         assert await ready() == (503, [1])
         serving.fleet.disconnect(0)
         serving.fleet.disconnect(3)
-        assert await ready() == (503, None)
+        assert await ready() == (503, [0, 1, 2, 3])
         assert (await serving.client.get("/healthz")).status == 200
         for number in range(4):
             serving.fleet.come_back(number)
@@ -314,3 +334,20 @@ def test_a_server_that_ends_takes_its_queries_along() -> None:
         assert await serving.metric("hedgerow_root_requests_in_flight") == 0
 
     served(body, script=takes(0.5))
+
+
+def test_a_body_that_does_not_come_holds_no_place() -> None:
+    """It is given up in the end; until then others are answered as if it were not there."""
+
+    async def body(serving: Served) -> None:
+        started_s = asyncio.get_running_loop().time()
+        slow = [Exchange([b"{"], stalls=True) for _ in range(5)]
+        waiting = [asyncio.create_task(serving.client.run("POST", "/search", e)) for e in slow]
+        assert (await serving.client.get("/search?q=a")).status == 200
+        await asyncio.gather(*waiting)
+        assert asyncio.get_running_loop().time() - started_s == pytest.approx(BODY_S_MAX)
+        for exchange in slow:
+            assert is_problem(exchange.answer(), 408)["field"] == "body"
+        assert (await serving.client.get("/search?q=a")).status == 200
+
+    served(body, settings=Settings(in_flight_max=2))

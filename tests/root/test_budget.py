@@ -132,3 +132,10 @@ def test_terms_out_of_range_are_refused(name: str, value: float) -> None:
     """A limit that is out of range is no value, and the error names it."""
     with pytest.raises(ValueError, match=f"^{name} must be from 0 to"):
         replace(TERMS, **{name: value})
+
+
+def test_a_burst_below_one_token_is_refused() -> None:
+    """A token is spent whole: such a budget would look open and allow nothing."""
+    with pytest.raises(ValueError, match=r"^burst must be 0 or at least 1"):
+        replace(TERMS, burst=0.5)
+    assert replace(TERMS, burst=0.0).burst == 0.0

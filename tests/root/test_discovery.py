@@ -44,8 +44,8 @@ def test_a_fleet_is_ready_once_every_shard_is_held() -> None:
     run(body)
 
 
-def test_a_query_keeps_the_view_it_has() -> None:
-    """A view does not change under the query that holds it; the next query gets another."""
+def test_a_view_keeps_the_leaves_that_may_come_back() -> None:
+    """A lost leaf stays a replica, of whom nothing is asked; what it says next replaces it."""
 
     async def body() -> None:
         fleet = ScriptedFleet(card(2), [[0, 1], [0, 1]], takes(0.01))
@@ -54,9 +54,12 @@ def test_a_query_keeps_the_view_it_has() -> None:
         fleet.disconnect(0)
         after = fleet.view()
         assert after is not None
-        assert [len(leaves) for leaves in before.replicas] == [2, 2]
-        assert [len(leaves) for leaves in after.replicas] == [1, 1]
-        assert fleet.view(GENERATION) is after
+        assert before.replicas == after.replicas == ((fleet[0].leaf, fleet[1].leaf),) * 2
+        assert [leaf.connected for leaf in after.replicas[0]] == [False, True]
+        assert after.uncovered == []
+        fleet.disconnect(1)
+        assert after.uncovered == [0, 1]
+        assert fleet.view(GENERATION) == after
         assert fleet.view("20000101-000000-0000") is None
 
     run(body)

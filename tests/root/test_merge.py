@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from root.merge import ROUNDING, Candidate, Finalists, Unreadable, finalists
+from root.merge import FINALISTS_MAX, ROUNDING, Candidate, Finalists, Unreadable, finalists
 
 
 @dataclass
@@ -200,3 +200,31 @@ def test_shards_below_the_page_are_not_read() -> None:
     found = finalists(answers, 0, 2, 0.0)
     assert [c.ordinal for c in found.candidates] == [1, 2]
     assert found.total == 3
+
+
+def test_near_ties_beyond_the_limit_keep_their_phase_one_order() -> None:
+    """A thousand titles that are all alike do not make a thousand finalists more."""
+    documents: Documents = {o: (o % SHARDS, 1.0) for o in range(5 * FINALISTS_MAX)}
+    found = finalists(replies(documents, SHARDS), 2 * FINALISTS_MAX, 10, ROUNDING)
+    assert found.settled
+    assert len(found.candidates) == 10
+    assert page(found, documents, 10) == brute_force(documents)[2 * FINALISTS_MAX :][:10]
+
+
+def test_pages_of_many_near_ties_neither_repeat_nor_skip() -> None:
+    """Equal scores that rounding has parted are equal again, whatever page is asked for."""
+    random = Random(3)
+    size, shards, k = 2 * FINALISTS_MAX, 4, 50
+    noise = [1.0 + random.uniform(-1e-7, 1e-7) for _ in range(shards)]
+    documents: Documents = {o: (o % shards, noise[o % shards]) for o in range(size)}
+    pages = []
+    for offset in range(0, size, k):
+        found = finalists(replies(documents, shards, offset + k + 4), offset, k, ROUNDING)
+        assert len(found.candidates) <= k + FINALISTS_MAX
+        in_order = (
+            found.candidates
+            if found.settled
+            else sorted(found.candidates, key=lambda candidate: candidate.ordinal)
+        )
+        pages += [c.ordinal for c in in_order[found.skip :][:k]]
+    assert pages == list(range(size))

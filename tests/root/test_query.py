@@ -19,7 +19,7 @@ from leaf.protocol import (
     Word,
 )
 from root.errors import BadRequest
-from root.query import BOOST_MAX, check_text, check_tree, cost_class, is_exact, parse
+from root.query import BOOST_MAX, BOOST_MIN, check_text, check_tree, cost_class, is_exact, parse
 
 FIELDS = ("name", "body")
 
@@ -142,7 +142,7 @@ def nested(depth: int) -> Query:
         All(),
         Bool(),
         Word("a", "name", BOOST_MAX),
-        Phrase("a b", None, 1e-9),
+        Phrase("a b", None, BOOST_MIN),
         nested(QUERY_DEPTH_MAX),
         either(*[Word("a")] * (QUERY_NODES_MAX - 1)),
     ],
@@ -158,10 +158,10 @@ def test_a_legal_tree_passes(tree: Query) -> None:
         (Word("a\0"), "query.text", "control character at position 1"),
         (Word("\udc00"), "query.text", "not valid Unicode"),
         (Word("a", "titel"), "query.field", "there is no field 'titel'"),
-        (Phrase("a", None, 0.0), "query.boost", "above 0 and at most 1000"),
-        (Word("a", None, -1.0), "query.boost", "above 0"),
-        (Word("a", None, float("nan")), "query.boost", "above 0"),
-        (Word("a", None, float("inf")), "query.boost", "at most 1000"),
+        (Phrase("a", None, 0.0), "query.boost", "from 0.001 to 1000"),
+        (Word("a", None, -1.0), "query.boost", "from 0.001"),
+        (Word("a", None, float("nan")), "query.boost", "from 0.001"),
+        (Word("a", None, float("inf")), "query.boost", "to 1000"),
         (Bool(must=(All(), Word("a", "x"))), "query.must[1].field", "no field 'x'"),
         (either(Bool(must_not=(Word("\1"),))), "query.should[0].must_not[0].text", "control"),
         (nested(QUERY_DEPTH_MAX + 1), "query", f"nested more than {QUERY_DEPTH_MAX} deep"),

@@ -161,7 +161,7 @@ EXPECTED: dict[FailureReason, tuple[bool, bool, bool, MissingReason]] = {
     "unknown_shard": (True, True, False, "refused"),
     "unknown_generation": (True, True, False, "refused"),
     "cancelled": (True, True, True, "error"),
-    "expired": (False, False, False, "timeout"),
+    "expired": (True, True, False, "timeout"),
     "bad_query": (False, False, False, "refused"),
 }
 every_reason = pytest.mark.parametrize("reason", list(EXPECTED))

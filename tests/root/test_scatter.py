@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bench.virtual_time import run, running_loop
-from leaf.protocol import Documents, Hits
+from leaf.protocol import Documents, FetchedDocument, Hits
 from root.gather import Gather
 from root.hedging import Fixed, Off, Policy
 from root.race import Attempt
@@ -157,3 +157,14 @@ def test_the_outcome_is_the_one_of_its_time() -> None:
 def test_an_ask_knows_what_answers_it(kind: str, reply_type: type) -> None:
     """So that the channel can tell another answer from garbage."""
     assert ask(kind).reply_type is reply_type
+
+
+@pytest.mark.parametrize(("fetched", "answered"), [([4, 2], True), ([4], False), ([2, 4], False)])
+def test_a_fetch_is_answered_by_the_documents_asked_for(fetched: list[int], answered: bool) -> None:
+    """Fewer, or others, are no answer: hits would be missing without a word."""
+    ask = Ask("fetch", "g", b"{}", 1.0, ordinals={7: [4, 2]})
+    attempt = Attempt(0, 0, 7, leaves(1)[0], "primary", 0.0)
+    documents = [FetchedDocument(ordinal, 1.0, str(ordinal), {}, {}) for ordinal in fetched]
+    assert ask.answered_by(attempt, Documents(0, 0, 0, documents)) == answered
+    assert not ask.answered_by(attempt, ANSWER)
+    assert Ask("search", "g", b"{}", 1.0).answered_by(attempt, ANSWER)

@@ -82,14 +82,16 @@ def test_every_shard_is_asked_and_only_the_winners_are_fetched() -> None:
 @pytest.mark.parametrize(
     ("query", "margin"),
     [
-        (Word("a"), DEPTH_MARGIN),
+        (Word("a"), DEPTH_MARGIN + 3),
         (All(), 0),
         (Bool(must_not=(Word("a"),)), 0),
     ],
     ids=["scored", "all", "all but"],
 )
 def test_a_shard_returns_what_may_be_on_the_page(query: Any, margin: int) -> None:
-    """``offset + k`` of its best, and a few more where scores are not final yet."""
+    """``offset + k`` of its best, and more where scores are not final yet: a few, and of the
+    twelve 2.4 where shards' lengths differ by up to one per cent.
+    """
 
     async def body(asked: Asked) -> None:
         await asked.search(q=None, query=query, k=7, offset=5)

@@ -94,8 +94,8 @@ def test_every_leaf_is_shown_by_its_address() -> None:
         await serving.client.get("/search?q=a")
         for number in range(4):
             url = f"http://leaf-{number}"
-            assert await serving.metric("hedgerow_leaf_connected", leaf=url) == (number != 2)
-            assert await serving.metric("hedgerow_leaf_outstanding", leaf=url) == 0
-            assert await serving.metric("hedgerow_leaf_latency_seconds", leaf=url) > 0
+            assert await serving.metric("hedgerow_root_leaf_connected", leaf=url) == (number != 2)
+            assert await serving.metric("hedgerow_root_leaf_outstanding", leaf=url) == 0
+            assert await serving.metric("hedgerow_root_leaf_latency_seconds", leaf=url) > 0
 
     served(body)

@@ -94,10 +94,10 @@ class ScriptedFleet(Fleet):
         self._by_url[attempt.leaf.name].cancel(attempt)
 
     def disconnect(self, number: int) -> None:
-        """Lose the connection to a leaf: what it owes fails, and it holds nothing."""
+        """Lose the connection to a leaf: what it owes fails, and it is asked no more."""
         channel = self._channels[number]
+        channel.leaf.connected = False
         channel.hello = None
-        channel.held = []
         channel.problem = "the connection was closed"
         self._changed(channel)
         self.leaves[number].disconnect()

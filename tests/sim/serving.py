@@ -47,9 +47,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Exchange:
-    """One request under way. The client goes away when ``leaves`` is set."""
+    """One request under way. The client goes away when ``leaves`` is set.
+
+    With ``stalls`` there is more to come after the last part, and it never comes.
+    """
 
     parts: Sequence[bytes]
+    stalls: bool = False
     leaves: asyncio.Event = field(default_factory=asyncio.Event)
     sent: list[Message] = field(default_factory=list)
     received: int = 0
@@ -58,7 +62,7 @@ class Exchange:
         """Give the application the next part of the body, then nothing, then the parting."""
         if self.received < len(self.parts):
             self.received += 1
-            more = self.received < len(self.parts)
+            more = self.stalls or self.received < len(self.parts)
             part = self.parts[self.received - 1]
             return {"type": "http.request", "body": part, "more_body": more}
         await self.leaves.wait()

@@ -241,5 +241,17 @@ def test_a_document_is_looked_up_everywhere_and_said_to_be_nowhere_only_when_sur
         searched.script_all(by_shard({3: hangs()}, takes(0.002)))
         with pytest.raises(NotCovered):
             await searched.searches.document("nowhere", now())
+        searched.script_all(fails("error"))
+        with pytest.raises(NoShards):
+            await searched.searches.document("doc-00123", now())
+
+
+def test_a_lax_operator_does_not_make_a_look_up_less_sure() -> None:
+    """However little coverage a search needs, 404 is said of what was looked for everywhere."""
+
+    async def main() -> None:
+        searched = Searched(by_shard({3: hangs()}, takes(0.002)), Settings(min_coverage=0.0))
+        with pytest.raises(NotCovered):
+            await searched.searches.document("nowhere", asyncio.get_running_loop().time())
 
     run(main)

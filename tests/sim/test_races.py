@@ -61,13 +61,14 @@ def test_an_answer_that_crosses_its_cancel_is_lost() -> None:
 
     async def main() -> None:
         fleet = ScriptedFleet(card(1), [[0], [0]], takes(0.005))
-        root = await warmed_up(fleet, delay_s=0.001)
+        root = await warmed_up(fleet, delay_s=TRAVEL_S)
         for _ in range(500):
             assert (await root.query()).complete
         await asyncio.sleep(1.0)
         assert root.accounted
         assert root.ledger.sent["hedge"] == 500
         assert root.ledger.ended["lost"] + root.ledger.ended["cancelled"] == 500
+        assert root.ledger.ended["lost"] > 0
         assert root.ledger.ended["failed"] == 0
         assert not any(root.ledger.failures.values())
 
@@ -219,5 +220,24 @@ def test_a_caller_that_leaves_takes_its_query_along() -> None:
         assert root.accounted
         assert root.ledger.ended["cancelled"] == 8
         assert sum(leaf.counts.worked_s for leaf in fleet.leaves) == pytest.approx(4 * 0.5)
+
+    run(main)
+
+
+def test_a_replica_that_comes_back_in_time_is_used() -> None:
+    """A query that started without it fails over to it, once its only other leaf is gone."""
+
+    async def main() -> None:
+        fleet = ScriptedFleet(card(1), [[0], [0]], takes(0.005))
+        root = BareRoot(fleet, Off(), timeout_s=6.0)
+        fleet.disconnect(1)
+        fleet[0].script = hangs()
+        query = asyncio.create_task(root.query())
+        at(0.4, lambda: fleet.come_back(1))
+        at(0.8, lambda: fleet.disconnect(0))
+        seen = await query
+        assert seen.complete
+        assert seen.took_s < 0.9
+        assert [a.leaf for a in seen.gather.attempts] == [fleet[0].leaf, fleet[1].leaf]
 
     run(main)

@@ -1,0 +1,66 @@
+"""What a tick has for a leaf, as frames: none too large, none lost."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from index_data.manifest import Field, GenerationCard
+from leaf.protocol import PROTOCOL_VERSION, Holding, LeafHello
+from root.frames import ASKS_BYTES_MAX, BrokenProtocol, Group, how_many_fit, read_holdings
+from root.ranking import Leaf
+from root.scatter import Ask
+
+
+def group(body_bytes: int, legs: int = 1) -> Group:
+    """Legs of an ask with a body of that size."""
+    return Ask("search", "g", b"x" * body_bytes, 1.0), 0, list(range(legs))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fit"),
+    [
+        ([10], 1),
+        ([10, 10, 10], 3),
+        ([ASKS_BYTES_MAX + 1], 1),
+        ([ASKS_BYTES_MAX + 1, 10], 1),
+        ([ASKS_BYTES_MAX // 2, ASKS_BYTES_MAX // 4, ASKS_BYTES_MAX // 2], 2),
+    ],
+)
+def test_asks_are_cut_into_frames_that_a_leaf_takes(sizes: list[int], fit: int) -> None:
+    """As many as stay below the limit, and always one."""
+    assert how_many_fit([group(size) for size in sizes]) == fit
+
+
+def holding(documents: tuple[int, ...], *shards: int, generation: str = "g") -> Holding:
+    """What a leaf says of a generation."""
+    card = GenerationCard(generation, documents, (Field("title", "text"),), 0.0)
+    return Holding(msgspec.Raw(msgspec.json.encode(card)), shards)
+
+
+def hello(*holdings: Holding) -> LeafHello:
+    """A leaf's first words."""
+    return LeafHello(PROTOCOL_VERSION, "leaf", "here", 1, holdings, 1)
+
+
+def test_what_a_leaf_holds_is_read_from_its_hello() -> None:
+    """Each generation with the shards held here."""
+    said = hello(holding((3, 4), 1), holding((5,), 0, generation="h"))
+    held = read_holdings(Leaf("a", 0.0), said)
+    assert [(h.card.generation, h.shards) for h in held] == [("g", (1,)), ("h", (0,))]
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (hello(holding(())), "without shards"),
+        (hello(holding((3, 4), 1, 1)), "a shard twice"),
+        (hello(holding((3, 4), 2)), "lacks"),
+        (hello(holding((3, 4), 0), holding((3, 4), 1)), "generation twice"),
+        (hello(Holding(msgspec.Raw(b"{}"), ())), "no generation"),
+    ],
+)
+def test_holdings_that_cannot_be_are_refused(said: LeafHello, problem: str) -> None:
+    """An empty generation would pass for a whole one, and a shard held twice for two replicas."""
+    with pytest.raises(BrokenProtocol, match=problem):
+        read_holdings(Leaf("a", 0.0), said)
