@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -150,7 +149,6 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
     # It would tell of every connection that it is open, and later that it is closed.
     logging.getLogger("websockets").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    _let_roots_finish_sending()
     clock = time.monotonic
     workers = Workers(
         AdmissionQueue(workers=config.workers, legs_max=config.queue_legs), clock=clock
@@ -172,18 +170,6 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
         log.warning("ending with work in hand")
         sys.stderr.flush()
         os._exit(0)
-
-
-def _let_roots_finish_sending() -> None:
-    """Ask the scheduler not to let a leaf that is woken push aside what runs on its core.
-
-    What runs there, on a machine of its own, may be a root in the middle of sending to the
-    other leaves; pushed aside at the first frame, it sends the last one a millisecond late.
-    The share of the processor stays the same (sched(7), SCHED_BATCH).
-    """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # a sandbox may forbid it; then it is only slower
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 class Process:
