@@ -96,13 +96,6 @@ class Fleet:
         """Where the leaves answer, by ordinal."""
         return tuple(f"http://127.0.0.1:{port}" for port in self._leaf_ports)
 
-    @property
-    def root_pid(self) -> int:
-        """The root's process."""
-        if self._root is None:
-            raise FleetError("the root is not running")
-        return self._root.pid
-
     def start_all(self) -> None:
         """Start every leaf and the root, and wait until every shard is served."""
         for ordinal in range(self._shape.leaves):

@@ -17,6 +17,8 @@ from leaf.admission import Bite, Group
 from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration, HeldShard
 from leaf.protocol import (
+    BOOST_MAX,
+    BOOST_MIN,
     HITS_MAX,
     QUERY_DEPTH_MAX,
     QUERY_NODES_MAX,
@@ -35,9 +37,6 @@ from leaf.protocol import (
 from leaf.telemetry import Kind
 
 log = logging.getLogger(__name__)
-
-BOOST_MAX: Final = 1e6
-"""Scores are single floats: a few boosts of this size still multiply to a finite one."""
 
 DETAIL_CHARS_MAX: Final = 300
 """What a refusal says is bounded: hundreds of shards may fail with long words at once."""
@@ -231,8 +230,10 @@ def _children(query: Query) -> Sequence[Query]:
             return (*query.must, *query.should, *query.must_not)
         case Word() | Phrase():
             _check_text(query.text)
-            if not 0.0 <= query.boost <= BOOST_MAX:
-                raise BadQuery(f"boost must be between 0 and {BOOST_MAX:g}, not {query.boost:g}")
+            if not BOOST_MIN <= query.boost <= BOOST_MAX:
+                raise BadQuery(
+                    f"boost must be from {BOOST_MIN:g} to {BOOST_MAX:g}, not {query.boost:g}"
+                )
             return ()
         case _:
             return ()

@@ -44,6 +44,11 @@ QUERY_DEPTH_MAX: Final = 16
 TEXT_BYTES_MAX: Final = 4096
 """Limits of a query tree: what a person types, with room; not a way to stall a leaf."""
 
+BOOST_MIN: Final = 0.001
+BOOST_MAX: Final = 1000.0
+"""A clause a thousand times as dear as another has the field to itself already, and far below
+that scores lose their digits."""
+
 HITS_MAX: Final = 20_000
 """Most hits a leg returns: offset + k, with the margin for re-scoring, never passes it."""
 

@@ -51,9 +51,9 @@ class Fleet:
         """Cancel a leg on its leaf's channel."""
         self.channels[attempt.leaf.name].cancel(attempt)
 
-    def view(self, generation: str | None = None) -> View | None:
-        """Return the view of a generation, by default the one to search now."""
-        return self.current if generation is None else self.views.get(generation)
+    def view(self) -> View | None:
+        """Return the view of the generation to search now; None before any leaf has one."""
+        return self.current
 
     @property
     def uncovered(self) -> Sequence[int] | None:

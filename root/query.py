@@ -16,6 +16,8 @@ from collections.abc import Collection
 from typing import Final, NamedTuple, assert_never
 
 from leaf.protocol import (
+    BOOST_MAX,
+    BOOST_MIN,
     QUERY_DEPTH_MAX,
     QUERY_NODES_MAX,
     TEXT_BYTES_MAX,
@@ -35,11 +37,6 @@ _CLAUSE: Final = re.compile(
     """,
     re.VERBOSE,
 )
-BOOST_MIN: Final = 0.001
-BOOST_MAX: Final = 1000.0
-"""A clause a thousand times as dear as another has the field to itself already, and far below
-that scores lose their digits."""
-
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 

@@ -240,7 +240,7 @@ class Searches:
         wanted = pursuit.request.min_coverage
         if wanted is None:
             wanted = self.settings.min_coverage
-        if pursuit.searched >= wanted * pursuit.view.documents:
+        if pursuit.searched and pursuit.searched >= wanted * pursuit.view.documents:
             return
         if pursuit.refused_as("busy") and set(pursuit.missing.values()) == {"refused"}:
             raise Overloaded("leaves pushed back; too little was searched", RETRY_AFTER_S)

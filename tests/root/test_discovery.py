@@ -59,8 +59,8 @@ def test_a_view_keeps_the_leaves_that_may_come_back() -> None:
         assert after.uncovered == []
         fleet.disconnect(1)
         assert after.uncovered == [0, 1]
-        assert fleet.view(GENERATION) == after
-        assert fleet.view("20000101-000000-0000") is None
+        assert fleet.views[GENERATION] == after
+        assert "20000101-000000-0000" not in fleet.views
 
     run(body)
 
@@ -94,10 +94,10 @@ def test_a_new_generation_is_searched_once_it_is_whole() -> None:
             assert _current(fleet) == OLDER
             await b.send(hello=hello(old[1], new[1]))
             await until(lambda: _current(fleet) == NEWER)
-            assert fleet.view(OLDER) is not None
+            assert OLDER in fleet.views
             await a.send(hello=hello(new[0]))
             await b.send(hello=hello(new[1]))
-            await until(lambda: fleet.view(OLDER) is None)
+            await until(lambda: OLDER not in fleet.views)
             assert fleet.uncovered == []
 
     asyncio.run(main())

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaf.protocol import (
+    BOOST_MAX,
+    BOOST_MIN,
     QUERY_DEPTH_MAX,
     QUERY_NODES_MAX,
     TEXT_BYTES_MAX,
@@ -19,7 +21,7 @@ from leaf.protocol import (
     Word,
 )
 from root.errors import BadRequest
-from root.query import BOOST_MAX, BOOST_MIN, check_text, check_tree, cost_class, is_exact, parse
+from root.query import check_text, check_tree, cost_class, is_exact, parse
 
 FIELDS = ("name", "body")
 

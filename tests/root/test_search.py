@@ -235,3 +235,19 @@ def test_hits_that_cannot_be_read_are_a_shard_that_failed(garbage: bytes) -> Non
         assert found["total"] == {"value": 75, "relation": "gte"}
 
     asking(body, answer=garbled)
+
+
+def test_nothing_that_can_be_read_is_no_empty_page() -> None:
+    """However little coverage is asked for, some shard must have been searched."""
+
+    def garbled(leg: Leg, queue_us: int, service_us: int) -> Hits | Documents:
+        reply = CORPUS.answer(leg, queue_us, service_us)
+        if isinstance(reply, Hits):
+            reply.ranked = msgspec.Raw(b"[]")
+        return reply
+
+    async def body(asked: Asked) -> None:
+        with pytest.raises(NotCovered):
+            await asked.search(min_coverage=0.0)
+
+    asking(body, answer=garbled)
