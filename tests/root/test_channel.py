@@ -9,13 +9,13 @@ from random import Random
 import msgspec
 import pytest
 
+from bench.simulation.answers import hits
+from bench.simulation.scripted_fleet import GENERATION, BareRoot, Seen, card
 from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello
 from root.budget import BudgetTerms
 from root.channel import Channel
 from root.discovery import Fleet
 from root.hedging import Off
-from tests.sim.answers import hits
-from tests.sim.fleet import GENERATION, BareRoot, Seen, card
 from tests.sim.loopback import (
     LeafServer,
     answers,

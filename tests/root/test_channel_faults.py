@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import root.channel
+from bench.simulation.answers import hits
+from bench.simulation.scripted_fleet import BareRoot, card
 from leaf.protocol import (
     PROTOCOL_VERSION,
     Documents,
@@ -24,8 +26,6 @@ from root.budget import BudgetTerms
 from root.channel import Channel
 from root.discovery import Fleet
 from root.hedging import Off
-from tests.sim.answers import hits
-from tests.sim.fleet import BareRoot, card
 from tests.sim.loopback import (
     LeafServer,
     answers,

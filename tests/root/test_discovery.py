@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
+from bench.simulation.scripted import takes
+from bench.simulation.scripted_fleet import GENERATION, ScriptedFleet, card, dealt
 from bench.virtual_time import run
 from root.discovery import Fleet
 from root.ranking import UNKNOWN_LATENCY_S
-from tests.sim.fleet import GENERATION, ScriptedFleet, card, dealt
 from tests.sim.loopback import LeafServer, connected, hello, holding, until
-from tests.sim.scripted import takes
 
 OLDER, NEWER = "20300101-000000-0000", "20300102-000000-0000"
 

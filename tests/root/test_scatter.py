@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from bench.simulation.answers import hits
 from bench.virtual_time import run, running_loop
 from leaf.protocol import Documents, FetchedDocument, Hits
 from root.gather import Gather
@@ -13,7 +14,6 @@ from root.hedging import Fixed, Off, Policy
 from root.race import Attempt
 from root.scatter import Ask, Flight, scatter
 from tests.root.conftest import history_of, leaves, terms
-from tests.sim.answers import hits
 
 ANSWER = hits(0, [1.0], [0])
 

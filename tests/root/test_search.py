@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
+from bench.simulation.scripted import Answer, Leg, Script, by_shard, fails, hangs, takes
+from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
 from leaf.protocol import All, Bool, Documents, FetchBody, Hits, LookupBody, SearchBody, Word
 from root.config import Settings
@@ -19,8 +21,6 @@ from root.errors import BadRequest, NotCovered, Overloaded
 from root.requests import SearchRequest
 from root.search import DEPTH_MARGIN, FETCH_SHARE, Searches
 from tests.sim.corpus import Corpus
-from tests.sim.fleet import ScriptedFleet, dealt
-from tests.sim.scripted import Answer, Leg, Script, by_shard, fails, hangs, takes
 
 SHARDS = 4
 CORPUS = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from bench.simulation.scripted import Deed, takes
 from root.config import Settings
 from root.hedging import MIN_SAMPLES
-from tests.sim.scripted import Deed, takes
 from tests.sim.serving import PLENTY, SHARDS, WORK_S, Served, served
 
 

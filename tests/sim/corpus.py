@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
+from bench.simulation.answers import hits
+from bench.simulation.scripted import Leg
+from bench.simulation.scripted_fleet import FIELDS, GENERATION
 from index_data.manifest import GenerationCard
 from leaf.protocol import Documents, FetchedDocument, Hits, LookupBody, SearchBody
-from tests.sim.answers import hits
-from tests.sim.fleet import FIELDS, GENERATION
-from tests.sim.scripted import Leg
 
 Score = Callable[[int], float]
 """The score of a document, from its ordinal, for every query."""

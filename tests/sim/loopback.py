@@ -21,6 +21,7 @@ import msgspec
 import orjson
 from aiohttp import WSMsgType, web
 
+from bench.simulation.answers import hits
 from index_data.manifest import GenerationCard
 from leaf.protocol import (
     CHANNEL_PATH,
@@ -33,7 +34,6 @@ from leaf.protocol import (
     RootFrame,
 )
 from root.discovery import Fleet
-from tests.sim.answers import hits
 
 PATIENCE_S: Final = 10.0
 """Only a failing test waits this long."""

@@ -9,16 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from bench.virtual_time import run
-from root.budget import BudgetTerms
-from root.config import Settings
-from root.errors import NoShards, NotCovered, Overloaded, UnknownDocument
-from root.race import FailureReason
-from root.requests import HedgeName, SearchRequest
-from root.search import Searches
-from tests.sim.corpus import Corpus, all_equal
-from tests.sim.fleet import ScriptedFleet, dealt
-from tests.sim.scripted import (
+from bench.simulation.scripted import (
     Deed,
     Leg,
     Script,
@@ -28,6 +19,15 @@ from tests.sim.scripted import (
     takes,
     takes_about,
 )
+from bench.simulation.scripted_fleet import ScriptedFleet, dealt
+from bench.virtual_time import run
+from root.budget import BudgetTerms
+from root.config import Settings
+from root.errors import NoShards, NotCovered, Overloaded, UnknownDocument
+from root.race import FailureReason
+from root.requests import HedgeName, SearchRequest
+from root.search import Searches
+from tests.sim.corpus import Corpus, all_equal
 
 SHARDS = 8
 PLENTY = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)

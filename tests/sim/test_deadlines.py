@@ -6,13 +6,13 @@ import asyncio
 from random import Random
 from typing import Final
 
+from bench.simulation.scripted import TRAVEL_S, Deed, Leg, Script, takes_about
+from bench.simulation.scripted_fleet import BareRoot, ScriptedFleet, Seen, card, dealt
 from bench.virtual_time import run
 from bench.workload import constant, poisson
 from root.budget import BudgetTerms
 from root.hedging import Fixed, Quantile
 from root.race import FailureReason
-from tests.sim.fleet import BareRoot, ScriptedFleet, Seen, card, dealt
-from tests.sim.scripted import TRAVEL_S, Deed, Leg, Script, takes_about
 
 SKEW_S: Final = 600.0
 FAILURES: Final[tuple[FailureReason, ...]] = ("error", "busy")

@@ -7,13 +7,7 @@ from random import Random
 
 import pytest
 
-from bench.virtual_time import run, running_loop
-from bench.workload import constant
-from root.budget import BudgetTerms
-from root.hedging import Fixed, Off, Quantile
-from root.race import FailureReason
-from tests.sim.fleet import BareRoot, ScriptedFleet, at, card, dealt, prefer
-from tests.sim.scripted import (
+from bench.simulation.scripted import (
     TRAVEL_S,
     Deed,
     Leg,
@@ -23,6 +17,12 @@ from tests.sim.scripted import (
     takes,
     takes_about,
 )
+from bench.simulation.scripted_fleet import BareRoot, ScriptedFleet, at, card, dealt, prefer
+from bench.virtual_time import run, running_loop
+from bench.workload import constant
+from root.budget import BudgetTerms
+from root.hedging import Fixed, Off, Quantile
+from root.race import FailureReason
 
 PLENTY = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)
 ROUND_TRIP_S = 2 * TRAVEL_S

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
+from bench.simulation.scripted import ScriptedLeaf, fails, hangs, takes, takes_about
+from bench.simulation.scripted_fleet import BareRoot, ScriptedFleet, Seen, at, card, dealt, prefer
 from bench.virtual_time import run
 from bench.workload import constant
 from root.budget import BudgetTerms
 from root.hedging import Fixed, Off, Quantile
-from tests.sim.fleet import BareRoot, ScriptedFleet, Seen, at, card, dealt, prefer
-from tests.sim.scripted import ScriptedLeaf, fails, hangs, takes, takes_about
 
 PLENTY = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)
 

@@ -6,11 +6,8 @@ from random import Random
 
 import pytest
 
-from bench.virtual_time import run
-from bench.workload import constant, poisson
-from root.budget import BudgetTerms
-from root.hedging import Fixed, Policy, Quantile
-from tests.sim.fleet import (
+from bench.simulation.scripted import Deed, Leg, by_shard, fails, takes, takes_about
+from bench.simulation.scripted_fleet import (
     BareRoot,
     ScriptedFleet,
     at,
@@ -19,7 +16,10 @@ from tests.sim.fleet import (
     extra_in_windows,
     quantile_s,
 )
-from tests.sim.scripted import Deed, Leg, by_shard, fails, takes, takes_about
+from bench.virtual_time import run
+from bench.workload import constant, poisson
+from root.budget import BudgetTerms
+from root.hedging import Fixed, Policy, Quantile
 
 HEDGING = pytest.mark.parametrize("policy", [Fixed(0.02), Quantile()], ids=lambda p: str(p.name))
 

@@ -12,9 +12,9 @@ from typing import Final
 
 import pytest
 
+from bench.simulation.scripted_fleet import Seen
+from bench.simulation.swarm import Report, report
 from root.race import Race
-from tests.sim.fleet import Seen
-from tests.sim.swarm import Report, report
 
 SEEDS: Final = 1000
 BLOCK: Final = 100

@@ -6,6 +6,8 @@ from random import Random
 
 import pytest
 
+from bench.simulation.scripted import Deed, Leg, Script, hangs, takes, takes_about
+from bench.simulation.scripted_fleet import BareRoot, ScriptedFleet, card, dealt, quantile_s
 from bench.virtual_time import run
 from bench.workload import constant
 from root.budget import BudgetTerms
@@ -19,8 +21,6 @@ from root.hedging import (
     Sibling,
     Together,
 )
-from tests.sim.fleet import BareRoot, ScriptedFleet, card, dealt, quantile_s
-from tests.sim.scripted import Deed, Leg, Script, hangs, takes, takes_about
 
 
 def now_and_then(slow_every: int, slow_s: float, otherwise_s: float) -> Script:

@@ -1,4 +1,4 @@
-"""A fleet of scripted leaves, and as much of a root as a test of the driver needs.
+"""A fleet of scripted leaves, and as much of a root as the driver needs.
 
     fleet = ScriptedFleet(card(4), dealt(4, leaves=3, replicas=2), takes(0.005))
     root = BareRoot(fleet, Quantile())
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from bench.simulation.scripted import WORKERS, Answer, Script, ScriptedLeaf, one_hit
 from bench.workload import Schedule
 from index_data.manifest import Field, GenerationCard
 from leaf.protocol import PROTOCOL_VERSION, LeafHello
@@ -29,7 +30,6 @@ from root.pace import Pace
 from root.race import Attempt, Ledger, Terms
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
-from tests.sim.scripted import WORKERS, Answer, Script, ScriptedLeaf, one_hit
 
 GENERATION: Final = "20300101-000000-0000"
 FIELDS: Final = (Field("title", "text", weight=2.0), Field("body", "text"), Field("tag", "keyword"))
@@ -167,7 +167,7 @@ class BareRoot:
             self._random, self.budget, self.ledger, self.history, self.attempts_max, self.pace
         )
         self._view = self.fleet.view() or self._view
-        assert self._view is not None
+        assert self._view is not None  # noqa: S101 (a fleet has all its leaves when it is made)
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
         ask = Ask("search", GENERATION, body, deadline_s)
         outcome = await scatter(gather, ask, self.fleet)

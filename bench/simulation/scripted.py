@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal, NamedTuple
 
+from bench.simulation.answers import hits
 from leaf.protocol import Documents, Hits
 from root.race import Attempt, FailureReason
 from root.ranking import Leaf
 from root.scatter import Flight
-from tests.sim.answers import hits
 
 TRAVEL_S: Final = 0.0001
 """One way on one machine, send to receive."""

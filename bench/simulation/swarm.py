@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from bench.simulation.scripted import Script, fails, hangs, takes_about
+from bench.simulation.scripted_fleet import BareRoot, ScriptedFleet, Seen, at, card, dealt
 from bench.virtual_time import run
 from bench.workload import poisson
 from root.budget import BudgetTerms
@@ -28,8 +30,6 @@ from root.hedging import (
     Together,
 )
 from root.race import Ledger
-from tests.sim.fleet import BareRoot, ScriptedFleet, Seen, at, card, dealt
-from tests.sim.scripted import Script, fails, hangs, takes_about
 
 RUN_S: Final = 1.0
 """Length of the trouble. Afterwards everything is healed and given time to end."""
