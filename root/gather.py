@@ -7,8 +7,9 @@ Life of a gather:
     wakeup              the next instant at which it wants AlarmRang, or None
     outcome             None until decided; never changes after
 
-It is decided when every race is, or at its deadline; what is open then is given up as
-``timeout``. Nothing is sent from the deadline on, even where the alarm for it is late.
+It is decided when every race is, at its deadline, or when it has searched enough and waiting
+for the rest does not pay (``root.enough``); what is open then is given up as ``timeout``.
+Nothing is sent from the deadline on, even where the alarm for it is late.
 After that, events are still accepted: they end attempts and feed the statistics.
 
 At an alarm every leg that is late by the policy is hedged, longest waiting first, unless
@@ -30,6 +31,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from root.enough import Enough
 from root.hedging import MIN_SAMPLES, NEVER_S, Policy
 from root.race import Attempt, FailureReason, MissingReason, Race, Tally, Terms
 from root.ranking import Leaf
@@ -109,6 +111,8 @@ class Gather:
 
     __slots__ = (
         "_delay_s",
+        "_end_s",
+        "_enough",
         "_late_queue",
         "_no_hedge_before_s",
         "_open",
@@ -129,11 +133,17 @@ class Gather:
         policy: Policy,
         terms: Terms,
         deadline_s: float,
+        enough: Enough | None = None,
     ) -> None:
-        """``shards`` pairs each shard with its replicas; the order is the order of sending."""
+        """``shards`` pairs each shard with its replicas; the order is the order of sending.
+
+        ``enough``: how many of them will do; without it, all are wanted.
+        """
         self.policy = policy
         self.terms = terms
         self.deadline_s = deadline_s
+        self._end_s = deadline_s
+        self._enough = enough
         self.outcome: Outcome | None = None
         self.attempts: list[Attempt] = []
         self.heard_s = 0.0
@@ -177,6 +187,8 @@ class Gather:
             attempt = race.start(len(attempts), terms, now)
             if attempt is not None:
                 attempts.append(attempt)
+            elif self._enough is not None:
+                self._enough.decided(race.slot, 0.0, answered=False)
         self._open = len(attempts)
         self._late_queue.extend(attempts)
         self._delay_s = self.policy.delay_s(terms.history, self)
@@ -205,8 +217,8 @@ class Gather:
             return None
         late = self._longest_waiting()
         if late is None:
-            return self.deadline_s
-        return min(max(late.sent_s + self._delay_s, self._no_hedge_before_s), self.deadline_s)
+            return self._end_s
+        return min(max(late.sent_s + self._delay_s, self._no_hedge_before_s), self._end_s)
 
     def _replied(self, replies: Sequence[tuple[Attempt, Any]], now: float) -> Sequence[Action]:
         races, terms = self._races, self.terms
@@ -219,6 +231,9 @@ class Gather:
             losers += race.replied(attempt, reply, terms, now)
         if won:
             self._open -= won
+            if self._enough is not None:
+                slots = [attempt.slot for attempt, _ in replies if attempt.fate == "won"]
+                self._see_whether_enough(self._enough, slots, now, answered=True)
             if self._open == 0:
                 self._decide(now)
             elif self.policy.watches_siblings:
@@ -247,9 +262,20 @@ class Gather:
         elif was_open:
             race.detail = event.detail
             self._open -= 1
+            if self._enough is not None:
+                self._see_whether_enough(self._enough, [race.slot], now, answered=False)
             if self._open == 0:
                 self._decide(now)
         return NOTHING
+
+    def _see_whether_enough(
+        self, enough: Enough, slots: Sequence[int], now: float, *, answered: bool
+    ) -> None:
+        """See how long to wait for the rest, now that these shards are decided."""
+        for slot in slots:
+            enough.decided(slot, now - self._started_s, answered=answered)
+        end_s = self._started_s + enough.patience_s(self.terms.history)
+        self._end_s = min(self.deadline_s, end_s)
 
     def _hedge_again(self, race: Race, failed: Attempt) -> None:
         """Let the attempt that ``failed`` was to help ask for help once more: it is late still."""
@@ -259,7 +285,7 @@ class Gather:
     def _rang(self, now: float) -> Sequence[Action]:
         if self.outcome is not None:
             return NOTHING
-        if now >= self.deadline_s:
+        if now >= self._end_s:
             return self._give_up(now)
         if self._longest_late(now) is None:
             return NOTHING

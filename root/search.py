@@ -21,6 +21,7 @@ from root import answer
 from root.budget import Budget
 from root.config import Settings
 from root.discovery import Fleet
+from root.enough import Enough
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
 from root.hedging import Off
@@ -130,6 +131,7 @@ class Searches:
             cost_class(query),
             msgspec.json.encode(SearchBody(query, depth)),
             pursuit.deadline_s - FETCH_SHARE * left_s,
+            enough=self._enough(pursuit),
         )
         self._raise_where_nothing_answered(pursuit, outcome)
         return self._merged(pursuit, outcome, request.offset, request.k, slack)
@@ -170,6 +172,7 @@ class Searches:
         body: bytes,
         deadline_s: float,
         ordinals: Mapping[int, Sequence[int]] | None = None,
+        enough: Enough | None = None,
     ) -> Outcome:
         view, request = pursuit.view, pursuit.request
         now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
@@ -179,7 +182,7 @@ class Searches:
             policy = Off()
         wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
         shards = [(shard, view.replicas[shard]) for shard in wanted]
-        gather = Gather(shards, policy, terms, deadline_s)
+        gather = Gather(shards, policy, terms, deadline_s, enough)
         ask = Ask(kind, view.card.generation, body, deadline_s, request.priority, ordinals)
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, outcome, gather.attempts, now, gather.tally))
@@ -236,10 +239,17 @@ class Searches:
         detail = f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip()
         raise (NotCovered if reasons == {"timeout"} else NoShards)(detail, nothing)
 
+    def _wanted_share(self, pursuit: Pursuit) -> float:
+        """The share of the documents that must have been searched for the answer to count."""
+        share = pursuit.request.min_coverage
+        return self.settings.min_coverage if share is None else share
+
+    def _enough(self, pursuit: Pursuit) -> Enough | None:
+        share = self._wanted_share(pursuit)
+        return Enough(pursuit.view.card.documents, share) if share < 1.0 else None
+
     def _raise_unless_covered(self, pursuit: Pursuit, body: dict[str, Any]) -> None:
-        wanted = pursuit.request.min_coverage
-        if wanted is None:
-            wanted = self.settings.min_coverage
+        wanted = self._wanted_share(pursuit)
         if pursuit.searched and pursuit.searched >= wanted * pursuit.view.documents:
             return
         if pursuit.refused_as("busy") and set(pursuit.missing.values()) == {"refused"}:

@@ -18,6 +18,7 @@ from bench.virtual_time import run
 from leaf.protocol import All, Bool, Documents, FetchBody, Hits, LookupBody, SearchBody, Word
 from root.config import Settings
 from root.errors import BadRequest, NotCovered, Overloaded
+from root.hedging import MIN_SAMPLES
 from root.requests import SearchRequest
 from root.search import DEPTH_MARGIN, FETCH_SHARE, Searches
 from tests.sim.corpus import Corpus
@@ -251,3 +252,26 @@ def test_nothing_that_can_be_read_is_no_empty_page() -> None:
             await asked.search(min_coverage=0.0)
 
     asking(body, answer=garbled)
+
+
+def test_a_search_that_has_enough_does_not_wait_for_the_rest() -> None:
+    """One shard of four hangs: who asks for three quarters gets them at once, and the answer
+    says what is missing; who asks for everything waits for it.
+    """
+
+    async def body(asked: Asked) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(MIN_SAMPLES):
+            await asked.search()
+        for leaf in asked.fleet.leaves:
+            leaf.script = by_shard({3: hangs()}, takes(0.002))
+        started_s = loop.time()
+        found = await asked.search(min_coverage=0.75, timeout_ms=1000.0)
+        assert loop.time() - started_s < 0.010
+        assert found["coverage"]["missing"] == [{"shard": 3, "reason": "timeout"}]
+        started_s = loop.time()
+        with pytest.raises(NotCovered):
+            await asked.search(timeout_ms=1000.0)
+        assert loop.time() - started_s > 0.5
+
+    asking(body, Settings(hedge="off"))
