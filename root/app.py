@@ -76,6 +76,7 @@ class Root:
                 Route("/topology", self.topology, methods=["GET"]),
                 Route("/healthz", self.healthz, methods=["GET"]),
                 Route("/readyz", self.readyz, methods=["GET"]),
+                Route("/hedging", self.hedging, methods=["GET"]),
                 Route("/metrics", self.metrics, methods=["GET"]),
             ],
             exception_handlers={HTTPException: _http_problem},
@@ -181,6 +182,10 @@ class Root:
         if uncovered:
             return _json({"ready": False, "detail": self._lacking(), "shards": uncovered}, 503)
         return _json({"ready": True})
+
+    async def hedging(self, _: Request) -> Response:
+        """Answer ``GET /hedging``: the policy, and what others would have done."""
+        return _json({"hedge": self.settings.hedge, **self.searches.rehearsal.report()})
 
     async def metrics(self, _: Request) -> Response:
         """Answer ``GET /metrics`` for Prometheus."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from root.budget import BudgetTerms
-from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Sibling, Together
+from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Shadow, Sibling, Together
 from root.requests import TIMEOUT_MS_MAX
 
-POLICIES: Final = "off, fixed, quantile, sibling, adaptive or together"
+POLICIES: Final = "off, shadow, fixed, quantile, sibling, adaptive or together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ class Settings:
         match name:
             case "off":
                 return Off()
+            case "shadow":
+                return Shadow()
             case "fixed":
                 return Fixed(self.hedge_delay_ms / 1000.0)
             case "quantile":

@@ -100,6 +100,13 @@ class Off:
 
 
 @dataclass(frozen=True, slots=True)
+class Shadow(Off):
+    """Never hedges; what hedging would have done is worked out afterwards: ``root.rehearsal``."""
+
+    name: str = "shadow"
+
+
+@dataclass(frozen=True, slots=True)
 class Fixed:
     """Hedges after a fixed delay: predictable, and wrong whenever the load changes."""
 

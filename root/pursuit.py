@@ -16,6 +16,7 @@ class Phase:
     """One gather, done: what came of it and the attempts it took."""
 
     name: str
+    query_class: str
     outcome: Outcome
     attempts: Sequence[Attempt]
     started_s: float

@@ -24,13 +24,14 @@ from root.discovery import Fleet
 from root.enough import Enough
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
-from root.hedging import Off
+from root.hedging import Off, Policy, Shadow
 from root.latency import Latency
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
 from root.pursuit import Phase, Pursuit
 from root.query import check_text, check_tree, cost_class, is_exact, parse
 from root.race import Ledger, Terms
+from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
 from root.topology import View
@@ -61,15 +62,19 @@ class Searches:
         self.ledger = Ledger()
         self.histories: dict[str, Latency] = {}
         self.paces: dict[str, Pace] = {}
+        self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self._random = Random(f"{settings.seed}:replicas")
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
         """Return the body of the answer. Raises CallerError or FleetError."""
         pursuit = self._pursue(request, now)
         query = self._query(request, pursuit.view)
+        rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
         found = await self._query_phase(pursuit, query)
         documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
         body = answer.search_body(pursuit, found, documents)
+        if rehearsed:
+            self.rehearsal.observe(pursuit)
         self._raise_unless_covered(pursuit, body)
         return body
 
@@ -177,16 +182,19 @@ class Searches:
         view, request = pursuit.view, pursuit.request
         now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
         terms = self._terms(history, now)
-        policy = self.settings.policy(request.hedge or self.settings.hedge)
-        if request.priority == "batch":
-            policy = Off()
+        policy = self._policy(request)
         wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
         shards = [(shard, view.replicas[shard]) for shard in wanted]
         gather = Gather(shards, policy, terms, deadline_s, enough)
         ask = Ask(kind, view.card.generation, body, deadline_s, request.priority, ordinals)
         outcome = await scatter(gather, ask, self.fleet)
-        pursuit.note(Phase(kind, outcome, gather.attempts, now, gather.tally))
+        pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
         return outcome
+
+    def _policy(self, request: SearchRequest) -> Policy:
+        if request.priority == "batch":
+            return Off()
+        return self.settings.policy(request.hedge or self.settings.hedge)
 
     def _terms(self, query_class: str, now: float) -> Terms:
         if query_class not in self.histories:

@@ -147,6 +147,23 @@ class _Collector:
             if delay_s < NEVER_S:
                 trigger.add_metric([name], delay_s)
         yield trigger
+        yield from self._rehearsal()
+
+    def _rehearsal(self) -> Iterator[Metric]:
+        rehearsal = self._searches.rehearsal
+        yield CounterMetricFamily(
+            "hedgerow_shadow_requests",
+            "Requests of the policy shadow that were rehearsed.",
+            value=rehearsal.requests,
+        )
+        extra = CounterMetricFamily(
+            "hedgerow_shadow_extra_attempts",
+            "Hedges that adaptive would have sent for them, by its budget.",
+            labels=["max_extra_load"],
+        )
+        for arm in rehearsal.arms:
+            extra.add_metric([f"{arm.max_extra_load:g}"], arm.extra)
+        yield extra
 
     def _leaves(self) -> Iterator[Metric]:
         connected = GaugeMetricFamily(

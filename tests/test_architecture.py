@@ -21,7 +21,7 @@ DECISIONS: Final = (
 
 PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
-    *("root.query", "root.requests", "root.pursuit", "root.answer"),
+    *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
     *("leaf.protocol", "leaf.admission", "index_data.placement", "index_data.partition"),
 )
 

@@ -38,7 +38,7 @@ def pursuit_with(*phases: Phase, request: SearchRequest | None = None) -> Pursui
 
 def phase_of(gather: Gather, name: str = "search") -> Phase:
     assert gather.outcome is not None
-    return Phase(name, gather.outcome, gather.attempts, ARRIVED_S + 0.001, gather.tally)
+    return Phase(name, name, gather.outcome, gather.attempts, ARRIVED_S + 0.001, gather.tally)
 
 
 def eventful() -> tuple[Gather, list[Attempt]]:

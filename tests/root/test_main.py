@@ -36,7 +36,10 @@ def test_a_root_needs_a_leaf() -> None:
         (["--min-coverage=1.1"], "--min-coverage must be from 0 to 1, not 1.1"),
         (
             ["--hedge=magic"],
-            "--hedge must be off, fixed, quantile, sibling, adaptive or together, not 'magic'",
+            (
+                "--hedge must be off, shadow, fixed, quantile, sibling, adaptive or together, "
+                "not 'magic'"
+            ),
         ),
         (["--hedge-delay-ms=-1"], "--hedge-delay-ms must be from 0 to 60000, not -1"),
         (["--hedge-quantile=1"], "--hedge-quantile must lie between 0 and 1, not 1.0"),

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from bench.simulation.scripted import Deed, takes
+from bench.simulation.scripted import Deed, Leg, takes
 from root.config import Settings
 from root.hedging import MIN_SAMPLES
+from root.rehearsal import REQUESTS_MIN
 from tests.sim.serving import PLENTY, SHARDS, WORK_S, Served, served
 
 
@@ -97,5 +98,45 @@ def test_every_leaf_is_shown_by_its_address() -> None:
             assert await serving.metric("hedgerow_root_leaf_connected", leaf=url) == (number != 2)
             assert await serving.metric("hedgerow_root_leaf_outstanding", leaf=url) == 0
             assert await serving.metric("hedgerow_root_leaf_latency_seconds", leaf=url) > 0
+
+    served(body)
+
+
+def test_shadow_counts_what_it_would_have_sent_and_sends_nothing() -> None:
+    """A leaf stalls now and then; every request waits for it, and the report says what hedging
+    would have made of that.
+    """
+    legs = 0
+
+    def stalls(_: Leg) -> Deed:
+        nonlocal legs
+        legs += 1
+        return Deed(WORK_S if legs % 50 else 0.2)
+
+    async def body(serving: Served) -> None:
+        for _ in range(REQUESTS_MIN):
+            await serving.client.get("/search?q=a")
+            await asyncio.sleep(0.05)
+        assert await serving.metric("hedgerow_attempts_sent_total", kind="hedge") == 0
+        assert await serving.metric("hedgerow_shadow_requests_total") == REQUESTS_MIN
+        extra = "hedgerow_shadow_extra_attempts_total"
+        assert await serving.metric(extra, max_extra_load="0.05") > 0
+        report = (await serving.client.get("/hedging")).json
+        assert (report["hedge"], report["requests"]) == ("shadow", REQUESTS_MIN)
+        assert report["off"]["p99"] > 200.0
+        assert report["arms"]["adaptive@0.05"]["p99"] < 100.0
+        assert report["recommendation"]["hedge"] == "adaptive"
+
+    served(body, Settings(hedge="shadow"), stalls)
+
+
+def test_without_shadow_there_is_nothing_to_report() -> None:
+    """The report is empty, and says why it gives no advice."""
+
+    async def body(serving: Served) -> None:
+        await serving.client.get("/search?q=a")
+        report = (await serving.client.get("/hedging")).json
+        assert report["requests"] == 0
+        assert report["recommendation"]["hedge"] is None
 
     served(body)
