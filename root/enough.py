@@ -24,35 +24,34 @@ PATIENCE_Q: Final = 0.95
 
 
 class Enough:
-    """What one query has searched of what it needs. Only for a share below 1."""
+    """What one query still lacks of all that it could search."""
 
-    __slots__ = ("_documents", "_may_miss", "_open", "_reached_s", "_searched", "_wanted")
+    __slots__ = ("_documents", "_lacking", "_may_miss", "_open", "_reached_s")
 
-    def __init__(self, documents: Sequence[int], share: float) -> None:
-        """``documents`` by slot of the gather; ValueError for a share outside [0, 1)."""
-        if not 0.0 <= share < 1.0:
-            raise ValueError(f"share must be from 0 to below 1, not {share}")
-        total = sum(documents)
+    def __init__(self, documents: Sequence[int], may_miss: float) -> None:
+        """``documents`` by slot of the gather; ``may_miss`` of them need not be searched.
+        Raises ValueError where that is none: such a query waits for all.
+        """
+        if not may_miss > 0.0:
+            raise ValueError(f"may_miss must be more than 0, not {may_miss}")
         self._documents = documents
-        self._wanted = share * total
-        self._may_miss = total - self._wanted
-        self._open = total
-        self._searched = 0
+        self._may_miss = may_miss
+        self._open = self._lacking = sum(documents)
         self._reached_s: float | None = None
 
     def decided(self, slot: int, elapsed_s: float, *, answered: bool) -> None:
         """Note that a shard has been answered for, or is lost, so long after the start."""
         self._open -= self._documents[slot]
         if answered:
-            self._searched += self._documents[slot]
-            if self._reached_s is None and self._searched >= self._wanted:
+            self._lacking -= self._documents[slot]
+            if self._reached_s is None and self._lacking <= self._may_miss:
                 self._reached_s = elapsed_s
 
     def patience_s(self, history: Latency) -> float:
         """Return how long after its start the query should end as it is; infinite for not yet."""
-        if self._reached_s is None or history.samples < MIN_SAMPLES:
+        if self._reached_s is None or not self._open or history.samples < MIN_SAMPLES:
             return NEVER_S
         usual_s = history.quantile(PATIENCE_Q)
-        if usual_s is None or not self._open:
+        if usual_s is None:
             return NEVER_S
         return max(self._reached_s, usual_s) * (1.0 + self._open / self._may_miss)

@@ -253,8 +253,9 @@ class Searches:
         return self.settings.min_coverage if share is None else share
 
     def _enough(self, pursuit: Pursuit) -> Enough | None:
-        share = self._wanted_share(pursuit)
-        return Enough(pursuit.view.card.documents, share) if share < 1.0 else None
+        view = pursuit.view
+        may_miss = view.documents - self._wanted_share(pursuit) * view.documents
+        return Enough(view.card.documents, may_miss) if may_miss > 0.0 else None
 
     def _raise_unless_covered(self, pursuit: Pursuit, body: dict[str, Any]) -> None:
         wanted = self._wanted_share(pursuit)
