@@ -110,6 +110,9 @@ class Ledger:
     denied: int = 0
     no_candidate: int = 0
     wasted_service_us: int = 0
+    saved_s: float = 0.0
+    """Time that hedges saved: from a hedge's answer to the end of the attempt it beat, which is
+    no later than that would have answered."""
 
     @property
     def in_flight(self) -> int:
@@ -195,9 +198,8 @@ class Race(msgspec.Struct, gc=False):
         """Take an answer; return the attempts to cancel."""
         took_s = now - attempt.sent_s
         if self.reply is not None or self.missing is not None:
-            self._end(attempt, "lost", terms, now)
+            self._end_late(attempt, "lost", terms, now)
             attempt.leaf.answered(took_s)
-            terms.ledger.wasted_service_us += attempt.service_us
             return ()
         self._end(attempt, "won", terms, now)
         attempt.leaf.answered(took_s)
@@ -228,8 +230,7 @@ class Race(msgspec.Struct, gc=False):
         ``too_late``: the deadline has come, so nothing is sent any more.
         """
         if attempt.cancel_sent:
-            self._end(attempt, "cancelled", terms, now)
-            terms.ledger.wasted_service_us += attempt.service_us
+            self._end_late(attempt, "cancelled", terms, now)
             return None
         self._end(attempt, "failed", terms, now)
         attempt.reason = reason
@@ -295,6 +296,15 @@ class Race(msgspec.Struct, gc=False):
         terms.ledger.ended[fate] += 1
         if not attempt.cancel_sent:
             self.in_flight -= 1
+
+    def _end_late(self, attempt: Attempt, fate: Fate, terms: Terms, now: float) -> None:
+        """End an attempt that nobody waits for: what it cost, and what waiting would have."""
+        self._end(attempt, fate, terms, now)
+        terms.ledger.wasted_service_us += attempt.service_us
+        if attempt.kind != "hedge" and self.reply is not None:
+            winner = next(a for a in self.attempts if a.fate == "won")
+            if winner.kind == "hedge":
+                terms.ledger.saved_s += now - winner.ended_s
 
     def _cancel_rest(self, terms: Terms, now: float) -> Sequence[Attempt]:
         """Mark what is in flight as cancelled; the losers are censored samples."""

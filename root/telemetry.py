@@ -133,6 +133,11 @@ class _Collector:
             "Work that leaves did for attempts that were not needed any more.",
             value=ledger.wasted_service_us / 1e6,
         )
+        yield CounterMetricFamily(
+            "hedgerow_hedge_saved_seconds",
+            "How much later legs would have been answered without their hedges, at least.",
+            value=ledger.saved_s,
+        )
         yield GaugeMetricFamily(
             "hedgerow_budget_tokens",
             "Extra attempts that the budget would allow now.",

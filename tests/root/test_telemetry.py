@@ -60,7 +60,7 @@ def test_the_trigger_is_shown_once_there_is_one() -> None:
 
 
 def test_hedges_and_what_they_cost_are_shown() -> None:
-    """Sent, won, denied, without candidate, wasted seconds, and the budget that is left."""
+    """Sent, won, denied, without candidate, seconds wasted and saved, and the budget left."""
 
     async def body(serving: Served) -> None:
         for _ in range(MIN_SAMPLES):
@@ -76,6 +76,9 @@ def test_hedges_and_what_they_cost_are_shown() -> None:
         assert await serving.metric("hedgerow_hedge_wins_total") == hedges
         wasted_s = await serving.metric("hedgerow_wasted_service_seconds_total")
         assert wasted_s == pytest.approx(0.1 * hedges)
+        saved_s = await serving.metric("hedgerow_hedge_saved_seconds_total")
+        hedged_after_s, hedge_took_s = 0.010, 0.002
+        assert saved_s == pytest.approx((0.1 - hedged_after_s - hedge_took_s) * hedges, rel=0.01)
         assert await serving.metric("hedgerow_budget_tokens") <= before
         assert await serving.metric("hedgerow_hedges_denied_total") == 0
         for number in (0, 2):
