@@ -8,7 +8,9 @@ error or a refusal, spends one. A small floor per second lets a quiet system hed
     extra attempts <= n * max_extra_load + w * floor_per_s + burst
 
 which is what keeps a sick replica, or a slowdown of everything, from doubling the load.
-Push-back (a leaf that says it is busy) stops hedging for a while: see ``push_back``.
+
+Hedging rests where the trouble is not slowness: for a while after push-back (a leaf that says
+it is busy), and while more than ``FAILED_SHARE_MAX`` of recent attempts fail. Failovers go on.
 
 The same mechanism, as a retry budget: Finagle's RetryBudget and BackupRequestFilter.
 """
@@ -20,6 +22,17 @@ from dataclasses import dataclass
 PUSH_BACK_S = 1.0
 """How long hedging rests after a leaf said busy: long against a queue of milliseconds,
 short against a person's patience. Every further busy prolongs it."""
+
+
+FAILED_SHARE_MAX = 0.1
+"""Hedging rests while more of the recent attempts fail. A fleet that is only slow fails none;
+one that fails one attempt in ten has another trouble, and needs its room for failovers."""
+
+RECENT_HALF_LIFE_S = 1.0
+"""How fast what has come of attempts is forgotten: as soon as push-back is."""
+
+RECENT_MIN = 20.0
+"""So many recent attempts make a share: a single error in a quiet system says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,15 @@ class BudgetTerms:
 class Budget:
     """The bucket. Not thread-safe; owned by one loop."""
 
-    __slots__ = ("_at_s", "_pushed_back_until_s", "_tokens", "terms")
+    __slots__ = (
+        "_answered",
+        "_at_s",
+        "_faded_at_s",
+        "_failed",
+        "_pushed_back_until_s",
+        "_tokens",
+        "terms",
+    )
 
     def __init__(self, terms: BudgetTerms, now: float) -> None:
         """Start with a full bucket if anything may be spent at all."""
@@ -53,11 +74,16 @@ class Budget:
         self._tokens = terms.burst if terms.max_extra_load > 0.0 else 0.0
         self._at_s = now
         self._pushed_back_until_s = now
+        self._answered = 0.0
+        self._failed = 0.0
+        self._faded_at_s = now
 
-    def earn(self, answered_legs: int) -> None:
+    def earn(self, answered_legs: int, now: float) -> None:
         """Add what ``answered_legs`` successes are worth."""
         terms = self.terms
         self._tokens = min(terms.burst, self._tokens + answered_legs * terms.max_extra_load)
+        self._fade(now)
+        self._answered += answered_legs
 
     def level(self, now: float) -> float:
         """Tokens in the bucket."""
@@ -83,6 +109,29 @@ class Budget:
         """Note that a leaf is busy: hedging rests, failovers do not."""
         self._pushed_back_until_s = max(self._pushed_back_until_s, now + PUSH_BACK_S)
 
-    def resting(self, now: float) -> bool:
-        """Whether hedging rests because of push-back."""
+    def failed(self, now: float) -> None:
+        """Note that an attempt has failed for a reason that is not slowness."""
+        self._fade(now)
+        self._failed += 1.0
+
+    def pushed_back(self, now: float) -> bool:
+        """Whether a leaf has been busy lately."""
         return now < self._pushed_back_until_s
+
+    def failing(self, now: float) -> bool:
+        """Whether too large a share of recent attempts has failed."""
+        self._fade(now)
+        recent = self._answered + self._failed
+        return recent >= RECENT_MIN and self._failed > FAILED_SHARE_MAX * recent
+
+    def resting(self, now: float) -> bool:
+        """Whether hedging rests, for either reason."""
+        return self.pushed_back(now) or self.failing(now)
+
+    def _fade(self, now: float) -> None:
+        """Forget by so much as time has passed."""
+        if now > self._faded_at_s:
+            kept = 0.5 ** ((now - self._faded_at_s) / RECENT_HALF_LIFE_S)
+            self._answered *= kept
+            self._failed *= kept
+            self._faded_at_s = now

@@ -59,7 +59,8 @@ class Conduct(NamedTuple):
     budgeted: bool
     """Whether trying it costs a token. Not where the leaf is gone: nobody does that work now."""
     blame: bool
-    """Whether the leaf looks worse for it."""
+    """Whether the leaf looks worse for it, and hedging rests where it is common: the trouble is
+    not slowness."""
     missing: MissingReason
     """What the answer says of the shard, if nothing else answers."""
 
@@ -238,6 +239,7 @@ class Race(msgspec.Struct, gc=False):
         conduct = CONDUCT[reason]
         if conduct.blame:
             attempt.leaf.failed(now)
+            terms.budget.failed(now)
         if reason == "busy":
             terms.budget.push_back(now)
         if self.decided or self.in_flight:

@@ -84,6 +84,7 @@ class _Collector:
         """Yield every metric family."""
         yield from self._attempts()
         yield from self._hedging()
+        yield self._resting()
         yield from self._leaves()
 
     def _attempts(self) -> Iterator[Metric]:
@@ -152,6 +153,17 @@ class _Collector:
             if delay_s < NEVER_S:
                 trigger.add_metric([name], delay_s)
         yield trigger
+
+    def _resting(self) -> Metric:
+        budget, now = self._searches.budget, asyncio.get_running_loop().time()
+        resting = GaugeMetricFamily(
+            "hedgerow_hedging_resting",
+            "1 while hedging rests for this reason.",
+            labels=["reason"],
+        )
+        resting.add_metric(["push_back"], float(budget.pushed_back(now)))
+        resting.add_metric(["errors"], float(budget.failing(now)))
+        return resting
 
     def _leaves(self) -> Iterator[Metric]:
         connected = GaugeMetricFamily(

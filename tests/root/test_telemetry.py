@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from bench.simulation.scripted import Deed, takes
+from bench.simulation.scripted import Deed, fails, takes
 from root.config import Settings
 from root.hedging import MIN_SAMPLES
+from root.race import FailureReason
 from tests.sim.serving import PLENTY, SHARDS, WORK_S, Served, served
 
 
@@ -87,6 +88,27 @@ def test_hedges_and_what_they_cost_are_shown() -> None:
         assert await serving.metric("hedgerow_hedges_without_candidate_total") >= SHARDS
 
     served(body, Settings(budget=PLENTY))
+
+
+@pytest.mark.parametrize(("failure", "reason"), [("busy", "push_back"), ("error", "errors")])
+def test_it_is_shown_why_hedging_rests(failure: FailureReason, reason: str) -> None:
+    """By reason, and only as long as it does."""
+
+    async def body(serving: Served) -> None:
+        async def resting() -> dict[str, float]:
+            name = "hedgerow_hedging_resting"
+            return {r: await serving.metric(name, reason=r) for r in ("push_back", "errors")}
+
+        assert await resting() == {"push_back": 0, "errors": 0}
+        for leaf in serving.fleet.leaves:
+            leaf.script = fails(failure)
+        for _ in range(10):
+            await serving.client.get("/search?q=a")
+        assert await resting() == {"push_back": 0, "errors": 0} | {reason: 1}
+        await asyncio.sleep(10.0)
+        assert await resting() == {"push_back": 0, "errors": 0}
+
+    served(body)
 
 
 def test_every_leaf_is_shown_by_its_address() -> None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from bench.simulation.scripted import Deed, Leg, by_shard, fails, takes, takes_about
+from bench.simulation.scripted import Deed, Leg, Script, by_shard, fails, takes, takes_about
 from bench.simulation.scripted_fleet import (
     BareRoot,
     ScriptedFleet,
@@ -175,6 +175,69 @@ def test_a_full_queue_is_no_death() -> None:
         assert root.ledger.sent["hedge"] == hedged_before
 
     run(main)
+
+
+def now_and_then_slow(random: Random, failing: float = 0.0) -> Script:
+    """One leg in twenty-five stalls; a share fails at once."""
+
+    def script(_: Leg) -> Deed:
+        if random.random() < failing:
+            return Deed(0.001, "error")
+        return Deed(0.1 if random.random() < 0.04 else 0.005)
+
+    return script
+
+
+@HEDGING
+def test_hedging_rests_while_much_fails_and_comes_back_by_itself(policy: Policy) -> None:
+    """Two leaves of four fail everything at once, and with them every replica of a shard: there
+    are no hedges while that lasts, no more extra attempts than the budget has, and a second after
+    they heal there are hedges again.
+    """
+
+    async def main() -> None:
+        usual = now_and_then_slow(Random("legs"))
+        fleet = ScriptedFleet(card(4), dealt(4, leaves=4, replicas=2), usual)
+        terms = BudgetTerms(max_extra_load=0.05, floor_per_s=1.0, burst=20.0)
+        root = BareRoot(fleet, policy, terms)
+        await root.open_loop(constant(50.0, 10.0))
+        fleet[0].script = fleet[1].script = fails("error", after_s=0.001)
+        turning = await root.open_loop(constant(50.0, 1.0))
+        sick = await root.open_loop(constant(50.0, 10.0))
+        assert all(set(query.outcome.missing) == {0} for query in turning + sick)
+        assert sum(query.gather.tally.hedged for query in sick) == 0
+        assert sum(query.extra for query in turning + sick) <= 550 * 4 * 0.05 + 11.0 + 20.0
+        fleet[0].script = fleet[1].script = usual
+        await root.open_loop(constant(50.0, 1.0))
+        healed = await root.open_loop(constant(50.0, 10.0))
+        assert all(query.complete for query in healed)
+        assert sum(query.gather.tally.hedged for query in healed) > 50
+
+    run(main)
+
+
+@HEDGING
+def test_an_error_now_and_then_does_not_rest_hedging(policy: Policy) -> None:
+    """One attempt in a hundred fails: as much is hedged as ever, and callers see nothing."""
+
+    async def main(failing: float) -> tuple[int, int]:
+        script = now_and_then_slow(Random("legs"), failing)
+        fleet = ScriptedFleet(card(4), dealt(4, leaves=4, replicas=2), script)
+        terms = BudgetTerms(max_extra_load=0.2, floor_per_s=1.0, burst=20.0)
+        root = BareRoot(fleet, policy, terms)
+        await root.open_loop(constant(50.0, 5.0))
+        seen = await root.open_loop(constant(50.0, 30.0))
+        return (
+            sum(query.gather.tally.hedged for query in seen),
+            sum(not query.complete for query in seen),
+        )
+
+    usual, usually_missing = run(lambda: main(0.0))
+    hedged, missing = run(lambda: main(0.01))
+    assert usual > 200
+    assert hedged > 0.8 * usual
+    assert usually_missing == 0
+    assert missing <= 3
 
 
 def test_work_is_finished_where_it_has_begun_and_no_more() -> None:
