@@ -204,6 +204,7 @@ class Searches:
         view = self.fleet.view()
         if view is None:
             raise NoShards("no leaf that holds anything is connected")
+        self.budget.fit(len(view.replicas))
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         return Pursuit(view, now, now + timeout_ms / 1000.0, request)
 

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from root.budget import PUSH_BACK_S, RECENT_HALF_LIFE_S, Budget, BudgetTerms
+from root.budget import (
+    BURST_MAX,
+    BURST_MIN,
+    PUSH_BACK_S,
+    RECENT_HALF_LIFE_S,
+    Budget,
+    BudgetTerms,
+    burst_for,
+)
 
 TERMS = BudgetTerms(max_extra_load=0.05, floor_per_s=2.0, burst=3.0)
 
@@ -59,7 +67,7 @@ def test_the_bucket_stays_between_empty_and_full(steps: list[tuple[float, int, i
         budget.earn(answered, now)
         for _ in range(wanted):
             budget.spend(now)
-        assert 0.0 <= budget.level(now) <= TERMS.burst
+        assert 0.0 <= budget.level(now) <= budget.burst
 
 
 def test_successes_earn_their_share() -> None:
@@ -77,7 +85,7 @@ def test_a_quiet_system_may_hedge_a_little() -> None:
         pass
     assert not budget.spend(0.4)
     assert budget.spend(0.6)
-    assert budget.level(1000.0) == TERMS.burst
+    assert budget.level(1000.0) == budget.burst
 
 
 def test_no_extra_load_means_none_at_all() -> None:
@@ -86,6 +94,37 @@ def test_no_extra_load_means_none_at_all() -> None:
     budget.earn(1_000_000, 0.0)
     assert not budget.spend(0.0)
     assert not budget.spend(1_000_000.0)
+
+
+@pytest.mark.parametrize(
+    ("shards", "burst"), [(0, BURST_MIN), (20, BURST_MIN), (100, 500.0), (1_000_000, BURST_MAX)]
+)
+def test_what_can_be_saved_up_follows_the_shards(shards: int, burst: float) -> None:
+    """Some whole queries, within limits; the bucket starts full."""
+    budget = Budget(BudgetTerms(), 0.0)
+    budget.fit(shards)
+    assert budget.burst == burst_for(shards) == budget.level(0.0) == burst
+    budget.earn(1_000_000_000, 0.0)
+    assert budget.level(0.0) == burst
+
+
+def test_a_bucket_that_is_fitted_stays_as_full_as_it_was() -> None:
+    """However often the number of shards changes, nothing comes of it."""
+    budget = Budget(BudgetTerms(), 0.0)
+    while budget.fullness > 0.25:
+        assert budget.spend(0.0)
+    for shards in (100, 16, 200, 100):
+        budget.fit(shards)
+        assert budget.fullness == pytest.approx(0.25)
+    assert budget.level(0.0) == pytest.approx(125.0)
+
+
+@pytest.mark.parametrize("burst", [0.0, 3.0])
+def test_a_burst_that_was_set_stays(burst: float) -> None:
+    """Whatever the number of shards."""
+    budget = Budget(replace(TERMS, burst=burst), 0.0)
+    budget.fit(1000)
+    assert budget.burst == budget.level(0.0) == burst
 
 
 def test_a_refused_token_costs_nothing() -> None:
