@@ -23,7 +23,7 @@ from root.config import Settings
 from root.discovery import Fleet
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
-from root.hedging import Off
+from root.hedging import MIN_SAMPLES, Off
 from root.latency import Latency
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
@@ -112,6 +112,7 @@ class Searches:
         return {
             name: policy.delay_s(history, Gather([(0, ())], policy, self._terms(name, 0.0), 0.0))
             for name, history in self.histories.items()
+            if history.samples >= MIN_SAMPLES
         }
 
     # --- phases ---

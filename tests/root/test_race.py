@@ -319,45 +319,6 @@ def test_hedges_and_failovers_share_one_budget() -> None:
     assert race.missing == "error"
 
 
-@pytest.mark.parametrize("end", ["an answer", "a cancel", "a loss"])
-def test_a_hedge_saves_what_the_attempt_it_beat_takes_longer(end: str) -> None:
-    """From the hedge's answer to the end of that attempt, however it ends."""
-    given = terms()
-    race, primary = started(leaves(2), given)
-    race.replied(hedged(race, given), "answer", given, 0.030)
-    assert given.ledger.saved_s == 0.0
-    if end == "an answer":
-        race.replied(primary, "late", given, 0.130)
-    else:
-        race.failed(primary, "cancelled" if end == "a cancel" else "gone", 2, given, 0.130)
-    assert given.ledger.saved_s == pytest.approx(0.100)
-
-
-def test_a_hedge_that_does_not_win_saves_nothing() -> None:
-    """Neither where the attempt it was to help answers first, nor where nothing answers."""
-    given = terms()
-    race, primary = started(leaves(2), given)
-    hedge = hedged(race, given)
-    race.replied(primary, "answer", given, 0.030)
-    race.replied(hedge, "late", given, 0.130)
-    race, primary = started(leaves(2), given)
-    race.give_up("timeout", given, 0.030)
-    race.replied(primary, "late", given, 0.130)
-    assert given.ledger.saved_s == 0.0
-
-
-def test_a_hedge_that_another_hedge_has_beaten_saves_nothing() -> None:
-    """Without hedges there would be the first attempt alone, so its end alone counts."""
-    given = terms(attempts_max=3)
-    race, primary = started(leaves(3), given)
-    winner, loser = hedged(race, given), race.hedge(2, given, 0.025)
-    assert isinstance(loser, Attempt)
-    race.replied(winner, "answer", given, 0.030)
-    race.replied(loser, "late", given, 0.530)
-    race.replied(primary, "late", given, 0.040)
-    assert given.ledger.saved_s == pytest.approx(0.010)
-
-
 @pytest.mark.parametrize("attempts_max", [1, 2, 3])
 def test_a_race_may_be_hedged_within_its_limit(attempts_max: int) -> None:
     """Never more attempts than attempts_max."""

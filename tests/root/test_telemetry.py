@@ -42,8 +42,9 @@ def test_the_loop_measures_its_own_lateness() -> None:
     served(body)
 
 
-def test_the_trigger_is_shown_once_there_is_one() -> None:
-    """By class of query, when its history is long enough."""
+@pytest.mark.parametrize("policy", ["adaptive", "quantile"])
+def test_the_trigger_is_shown_once_there_is_one(policy: str) -> None:
+    """By class of query, when its history is long enough: of ``adaptive``, the price."""
 
     async def body(serving: Served) -> None:
         trigger = "hedgerow_hedge_trigger_seconds"
@@ -54,10 +55,13 @@ def test_the_trigger_is_shown_once_there_is_one() -> None:
         await asyncio.sleep(0.2)
         await serving.client.get("/search?q=a")
         shown_s = await serving.metric(trigger, query_class="search-short")
-        assert shown_s == pytest.approx(WORK_S + 0.0002, rel=0.05)
+        if policy == "adaptive":
+            assert shown_s == serving.root.searches.paces["search-short"].price_s
+        else:
+            assert shown_s == pytest.approx(WORK_S + 0.0002, rel=0.05)
         assert await serving.metric(trigger, query_class="search-phrase") == 0
 
-    served(body)
+    served(body, Settings(hedge=policy))
 
 
 def test_hedges_and_what_they_cost_are_shown() -> None:
@@ -87,7 +91,7 @@ def test_hedges_and_what_they_cost_are_shown() -> None:
         await serving.client.get("/search?q=a&hedge=fixed")
         assert await serving.metric("hedgerow_hedges_without_candidate_total") >= SHARDS
 
-    served(body, Settings(budget=PLENTY))
+    served(body, Settings(hedge="off", budget=PLENTY))
 
 
 @pytest.mark.parametrize(("failure", "reason"), [("busy", "push_back"), ("error", "errors")])
