@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from random import Random
 
 import pytest
 
-from bench.simulation.scripted import Deed, Leg, Script, hangs, takes, takes_about
-from bench.simulation.scripted_fleet import BareRoot, ScriptedFleet, card, dealt, quantile_s
+from bench.simulation.scripted import (
+    Deed,
+    Leg,
+    Script,
+    ScriptedLeaf,
+    hangs,
+    takes,
+    takes_about,
+)
+from bench.simulation.scripted_fleet import (
+    BareRoot,
+    ScriptedFleet,
+    Seen,
+    at,
+    card,
+    dealt,
+    quantile_s,
+)
 from bench.virtual_time import run
 from bench.workload import constant
 from root.budget import BudgetTerms
+from root.config import Settings
 from root.hedging import (
     MIN_SAMPLES,
     Adaptive,
@@ -21,6 +40,9 @@ from root.hedging import (
     Sibling,
     Together,
 )
+from root.requests import SearchRequest
+from root.search import Searches
+from tests.sim.corpus import Corpus
 
 
 def now_and_then(slow_every: int, slow_s: float, otherwise_s: float) -> Script:
@@ -58,6 +80,79 @@ def test_a_slow_replica_does_not_drag_the_trigger_along() -> None:
             assert healthy_s / 2 < trigger_s < healthy_s * 2
             assert sum(query.gather.tally.hedged for query in minute) > 50
             assert quantile_s(minute, 0.99) < 0.030
+
+    run(main)
+
+
+@pytest.mark.parametrize("policy", [Quantile(), Sibling(), Adaptive()], ids=lambda p: str(p.name))
+@pytest.mark.parametrize("noticed", [False, True], ids=["connected", "given up"])
+def test_a_stopped_leaf_stops_nobody(policy: Policy, noticed: bool) -> None:
+    """A leaf that is frozen, connection and all, costs no more than a tenth of the answers in any
+    second, whether or not it is given up as silent; it is asked hardly anything after the first
+    second, and what is known of how long attempts take stays as it was.
+    """
+
+    async def main() -> None:
+        random = Random("legs")
+        fleet = ScriptedFleet(
+            card(8), dealt(8, leaves=4, replicas=2), takes_about(0.01, 0.3, random)
+        )
+        root = BareRoot(fleet, policy)
+        await root.open_loop(constant(50.0, 20.0))
+        healthy_s = root.history.quantile(0.95)
+        assert healthy_s is not None
+        fleet[1].stop()
+        if noticed:
+            at(0.75, lambda: fleet.disconnect(1))
+        for second in range(60):
+            seen = await root.open_loop(constant(50.0, 1.0))
+            assert sum(query.complete for query in seen) >= 0.9 * len(seen)
+            assert second == 0 or quantile_s(seen, 0.9) < 2 * healthy_s
+            assert second == 0 or primaries(seen, fleet[1]) <= 0.02 * 8 * len(seen)
+            assert root.history.quantile(0.95) == pytest.approx(healthy_s, rel=0.15)
+        fleet[1].resume()
+        await asyncio.sleep(1.0)
+        assert noticed or root.accounted
+
+    run(main)
+
+
+def primaries(seen: Iterable[Seen], leaf: ScriptedLeaf) -> int:
+    """How many first attempts went to a leaf."""
+    attempts = [attempt for query in seen for attempt in query.gather.attempts]
+    return sum(a.kind == "primary" and a.leaf is leaf.leaf for a in attempts)
+
+
+@pytest.mark.parametrize("policy", ["quantile", "adaptive"])
+def test_cheap_and_dear_queries_are_hedged_alike(policy: str) -> None:
+    """Words take 2 ms and phrases 400, in turn: of either, about as many legs are hedged as the
+    operator accepts. With one statistic for both, the dear would take all and the cheap nothing.
+    """
+
+    async def main() -> None:
+        random = Random("legs")
+        cheap, dear = takes_about(0.002, 0.5, random), takes_about(0.4, 0.2, random)
+
+        def script(leg: Leg) -> Deed:
+            ask = leg.flight.ask
+            return dear(leg) if ask.kind == "search" and b"dear" in ask.body else cheap(leg)
+
+        corpus, loop = Corpus(400, 8), asyncio.get_running_loop()
+        holdings = dealt(8, leaves=4, replicas=2)
+        fleet = ScriptedFleet(corpus.card, holdings, script, answer=corpus.answer)
+        searches = Searches(fleet, Settings(hedge=policy), loop.time())
+
+        asking = []
+        for number in range(1200):
+            request = SearchRequest(q=('"dear words"', "cheap")[number % 2], trace=True)
+            asking.append(asyncio.create_task(searches.search(request, loop.time())))
+            await asyncio.sleep(0.025)
+        bodies = (await asyncio.gather(*asking))[200:]  # by then there is a history
+        target = searches.settings.budget.max_extra_load
+        for of_a_kind in (bodies[::2], bodies[1::2]):
+            legs = [a for body in of_a_kind for a in body["trace"][0]["attempts"]]
+            hedges = sum(a["kind"] == "hedge" for a in legs)
+            assert hedges / (len(legs) - hedges) == pytest.approx(target, rel=0.3)
 
     run(main)
 
