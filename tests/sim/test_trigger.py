@@ -184,20 +184,32 @@ def test_what_is_learned_is_true_while_losers_are_cancelled() -> None:
     run(main)
 
 
-def test_a_quiet_system_hedges_too() -> None:
-    """At one query a second some legs are hedged, and no more than the budget's floor allows."""
+@pytest.mark.parametrize("shards", [1, 3, 16])
+@pytest.mark.parametrize(
+    ("policy", "terms"),
+    [
+        (Quantile(0.8), BudgetTerms()),
+        (Quantile(0.8), BudgetTerms(max_extra_load=0.001, floor_per_s=0.5, burst=1.0)),
+        (Adaptive(), BudgetTerms()),
+    ],
+    ids=["quantile", "quantile by the floor", "adaptive"],
+)
+def test_a_quiet_system_hedges_too(policy: Policy, terms: BudgetTerms, shards: int) -> None:
+    """At one query a second, of however few legs, some legs are hedged, and no more than the
+    budget's floor allows.
+    """
 
     async def main() -> None:
         fleet = ScriptedFleet(
-            card(16), dealt(16, leaves=4, replicas=2), now_and_then(10, 0.2, 0.005)
+            card(shards), dealt(shards, leaves=4, replicas=2), now_and_then(10, 0.2, 0.005)
         )
-        terms = BudgetTerms(max_extra_load=0.001, floor_per_s=0.5, burst=1.0)
-        root = BareRoot(fleet, Quantile(0.8), terms)
+        root = BareRoot(fleet, policy, terms)
         duration_s = 300.0
         seen = await root.open_loop(constant(1.0, duration_s))
         legs = sum(query.gather.legs for query in seen)
         extra = sum(query.extra for query in seen)
-        assert 20 < extra <= legs * 0.001 + duration_s * 0.5 + 1.0
+        allowed = legs * terms.max_extra_load + duration_s * terms.floor_per_s + root.budget.burst
+        assert 20 <= extra <= allowed
 
     run(main)
 
@@ -220,12 +232,13 @@ def test_a_slow_start_is_no_storm(policy: Policy) -> None:
     run(main)
 
 
-def test_a_start_into_a_hanging_fleet_is_no_storm() -> None:
+@pytest.mark.parametrize("policy", [Quantile(), Sibling(), Adaptive()], ids=lambda p: str(p.name))
+def test_a_start_into_a_hanging_fleet_is_no_storm(policy: Policy) -> None:
     """Nothing ever answers: there is never a quantile, every query ends, the budget holds."""
 
     async def main() -> None:
         fleet = ScriptedFleet(card(10), dealt(10, leaves=4, replicas=2), hangs())
-        root = BareRoot(fleet, Quantile(), BudgetTerms(burst=5.0), timeout_s=0.3)
+        root = BareRoot(fleet, policy, BudgetTerms(burst=5.0), timeout_s=0.3)
         seen = await root.open_loop(constant(50.0, 10.0))
         assert all(query.took_s == pytest.approx(0.3) for query in seen)
         assert sum(query.extra for query in seen) <= 10.0 * 1.0 + 5.0
