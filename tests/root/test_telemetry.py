@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from bench.simulation.scripted import Deed, fails, takes
+from root.budget import BudgetTerms
 from root.config import Settings
 from root.hedging import MIN_SAMPLES
 from root.race import FailureReason
@@ -92,6 +93,23 @@ def test_hedges_and_what_they_cost_are_shown() -> None:
         assert await serving.metric("hedgerow_hedges_without_candidate_total") >= SHARDS
 
     served(body, Settings(hedge="off", budget=PLENTY))
+
+
+def test_hedges_that_the_budget_denied_are_shown() -> None:
+    """By legs that wanted one; nothing was sent, won or saved."""
+
+    async def body(serving: Served) -> None:
+        for _ in range(MIN_SAMPLES):
+            await serving.client.get("/search?q=a")
+        for leaf in serving.fleet.leaves:
+            leaf.script = lambda leg: Deed(0.1 if leg.flight.ask.kind == "search" else WORK_S)
+        await serving.client.get("/search?q=a&hedge=fixed")
+        assert await serving.metric("hedgerow_hedges_denied_total") == SHARDS
+        assert await serving.metric("hedgerow_attempts_sent_total", kind="hedge") == 0
+        assert await serving.metric("hedgerow_hedge_wins_total") == 0
+        assert await serving.metric("hedgerow_hedge_saved_seconds_total") == 0
+
+    served(body, Settings(budget=BudgetTerms(max_extra_load=0.0)))
 
 
 @pytest.mark.parametrize(("failure", "reason"), [("busy", "push_back"), ("error", "errors")])

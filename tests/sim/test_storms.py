@@ -26,6 +26,9 @@ HEDGING = pytest.mark.parametrize(
     "policy", [Fixed(0.02), Quantile(), Sibling(), Adaptive()], ids=lambda p: str(p.name)
 )
 
+SLOW = b'"slow"'
+"""The body of a query that a script tells from the others."""
+
 
 @HEDGING
 def test_a_slow_shard_is_not_pushed_over_the_edge(policy: Policy) -> None:
@@ -109,6 +112,27 @@ def test_queries_that_are_slow_by_nature_are_not_done_twice(
         worked_s = sum(leaf.counts.worked_s for leaf in fleet.leaves) - before_s
         assert all(query.complete for query in seen)
         assert worked_s <= 1.1 * 3.0 * 10 * len(seen)
+
+    run(main)
+
+
+def test_a_rare_query_that_is_slow_by_nature_is_left_alone_by_sibling() -> None:
+    """Among fast ones there are tokens enough for every leg of it; none of them is late."""
+
+    async def main() -> None:
+        random = Random("legs")
+        fast, slow = takes_about(0.005, 0.3, random), takes_about(3.0, 0.05, random)
+        fleet = ScriptedFleet(
+            card(10),
+            dealt(10, leaves=4, replicas=2),
+            lambda leg: (slow if leg.flight.ask.body == SLOW else fast)(leg),
+        )
+        root = BareRoot(fleet, Sibling(), timeout_s=10.0)
+        await root.open_loop(constant(50.0, 10.0))
+        slow_one = await root.query(body=SLOW)
+        assert slow_one.complete
+        assert slow_one.extra == 0
+        assert root.ledger.sent["hedge"] > 50
 
     run(main)
 
