@@ -60,10 +60,13 @@ def test_the_hedge_answers_for_a_leaf_that_hears_nothing() -> None:
 
 
 def test_an_answer_that_crosses_its_cancel_is_lost() -> None:
-    """A loser that answers after all is counted as cancelled or lost, never as a failure."""
+    """A loser that answers after all is lost, one that acknowledges is cancelled; neither is a
+    failure, of the attempt or of its leaf.
+    """
 
     async def main() -> None:
-        fleet = ScriptedFleet(card(1), [[0], [0]], takes(0.005))
+        random = Random("legs")
+        fleet = ScriptedFleet(card(1), [[0], [0]], takes_about(0.005, 0.03, random))
         root = await warmed_up(fleet, delay_s=TRAVEL_S)
         for _ in range(500):
             assert (await root.query()).complete
@@ -71,7 +74,7 @@ def test_an_answer_that_crosses_its_cancel_is_lost() -> None:
         assert root.accounted
         assert root.ledger.sent["hedge"] == 500
         assert root.ledger.ended["lost"] + root.ledger.ended["cancelled"] == 500
-        assert root.ledger.ended["lost"] > 0
+        assert min(root.ledger.ended["lost"], root.ledger.ended["cancelled"]) > 100
         assert root.ledger.ended["failed"] == 0
         assert not any(root.ledger.failures.values())
         now = asyncio.get_running_loop().time()

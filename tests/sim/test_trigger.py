@@ -57,8 +57,10 @@ def now_and_then(slow_every: int, slow_s: float, otherwise_s: float) -> Script:
     return script
 
 
-def test_a_slow_replica_does_not_drag_the_trigger_along() -> None:
-    """One replica goes from 10 to 100 ms for five minutes: hedges go on, and so does speed.
+@pytest.mark.parametrize(("where", "p99_s"), [("one replica", 0.030), ("anywhere", 0.040)])
+def test_slow_legs_do_not_drag_the_trigger_along(where: str, p99_s: float) -> None:
+    """For five minutes one replica takes 100 ms instead of 10, or three legs in a hundred do,
+    whichever they come to: hedges go on, and so does speed.
 
     Times of hedged legs fed back into the trigger would make it climb until nothing is hedged;
     losers left out would pull it down until everything is.
@@ -67,19 +69,27 @@ def test_a_slow_replica_does_not_drag_the_trigger_along() -> None:
     async def main() -> None:
         random = Random("legs")
         usual, slow = takes_about(0.01, 0.3, random), takes_about(0.1, 0.3, random)
+
+        def now_and_then_slow(leg: Leg) -> Deed:
+            return slow(leg) if random.random() < 0.03 else usual(leg)
+
         fleet = ScriptedFleet(card(4), dealt(4, leaves=4, replicas=2), usual)
         root = BareRoot(fleet, Quantile(0.95))
         await root.open_loop(constant(30.0, 30.0))
         healthy_s = root.history.quantile(0.95)
         assert healthy_s is not None
-        fleet[1].script = slow
+        if where == "one replica":
+            fleet[1].script = slow
+        else:
+            for leaf in fleet.leaves:
+                leaf.script = now_and_then_slow
         for _ in range(5):
             minute = await root.open_loop(constant(30.0, 60.0))
             trigger_s = root.history.quantile(0.95)
             assert trigger_s is not None
             assert healthy_s / 2 < trigger_s < healthy_s * 2
             assert sum(query.gather.tally.hedged for query in minute) > 50
-            assert quantile_s(minute, 0.99) < 0.030
+            assert quantile_s(minute, 0.99) < p99_s
 
     run(main)
 
@@ -87,9 +97,9 @@ def test_a_slow_replica_does_not_drag_the_trigger_along() -> None:
 @pytest.mark.parametrize("policy", [Quantile(), Sibling(), Adaptive()], ids=lambda p: str(p.name))
 @pytest.mark.parametrize("noticed", [False, True], ids=["connected", "given up"])
 def test_a_stopped_leaf_stops_nobody(policy: Policy, noticed: bool) -> None:
-    """A leaf that is frozen, connection and all, costs no more than a tenth of the answers in any
-    second, whether or not it is given up as silent; it is asked hardly anything after the first
-    second, and what is known of how long attempts take stays as it was.
+    """A leaf is frozen, connection and all: whether or not it is given up as silent, every query
+    of every second is answered; the leaf is asked hardly anything after the first, and what is
+    known of how long attempts take stays as it was.
     """
 
     async def main() -> None:
@@ -106,7 +116,7 @@ def test_a_stopped_leaf_stops_nobody(policy: Policy, noticed: bool) -> None:
             at(0.75, lambda: fleet.disconnect(1))
         for second in range(60):
             seen = await root.open_loop(constant(50.0, 1.0))
-            assert sum(query.complete for query in seen) >= 0.9 * len(seen)
+            assert all(query.complete for query in seen)
             assert second == 0 or quantile_s(seen, 0.9) < 2 * healthy_s
             assert second == 0 or primaries(seen, fleet[1]) <= 0.02 * 8 * len(seen)
             assert root.history.quantile(0.95) == pytest.approx(healthy_s, rel=0.15)
