@@ -87,7 +87,12 @@ def test_a_slowdown_of_everything_is_hedged_within_the_budget(policy: Policy) ->
 
 @pytest.mark.parametrize(
     ("policy", "queries", "per_s"),
-    [(Sibling(), 20, 1.0), (Quantile(), 1000, 10.0), (Adaptive(), 1000, 10.0)],
+    [
+        (Sibling(), 20, 1.0),
+        (Fixed(0.02), 1000, 10.0),
+        (Quantile(), 1000, 10.0),
+        (Adaptive(), 1000, 10.0),
+    ],
     ids=lambda p: str(getattr(p, "name", p)),
 )
 def test_queries_that_are_slow_by_nature_are_not_done_twice(
