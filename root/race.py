@@ -48,6 +48,9 @@ FailureReason = RefusalReason | Literal["gone", "garbage"]
 MissingReason = Literal["timeout", "no_replica", "error", "refused"]
 
 KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover")
+FIRST_ATTEMPTS: Final[tuple[Kind, ...]] = ("primary", "failover")
+"""The kinds of which a race has one in flight at most: what there would be without hedging."""
+
 FATES: Final[tuple[Fate, ...]] = ("won", "lost", "cancelled", "failed")
 
 
@@ -303,10 +306,9 @@ class Race(msgspec.Struct, gc=False):
         """End an attempt that nobody waits for: what it cost, and what waiting would have."""
         self._end(attempt, fate, terms, now)
         terms.ledger.wasted_service_us += attempt.service_us
-        if attempt.kind != "hedge" and self.reply is not None:
-            winner = next(a for a in self.attempts if a.fate == "won")
-            if winner.kind == "hedge":
-                terms.ledger.saved_s += now - winner.ended_s
+        winner = next((a for a in self.attempts if a.fate == "won"), None)
+        if winner is not None and winner.kind == "hedge" and attempt.kind in FIRST_ATTEMPTS:
+            terms.ledger.saved_s += now - winner.ended_s
 
     def _cancel_rest(self, terms: Terms, now: float) -> Sequence[Attempt]:
         """Mark what is in flight as cancelled; the losers are censored samples."""
