@@ -19,9 +19,8 @@ from prometheus_client.core import (
 )
 
 from leaf.admission import Depth
-from leaf.protocol import RefusalReason
+from leaf.protocol import Kind, RefusalReason
 
-Kind = Literal["search", "fetch", "lookup"]
 Outcome = (
     RefusalReason
     | Literal[

@@ -22,7 +22,14 @@ DECISIONS: Final = (
 PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
-    *("leaf.protocol", "leaf.admission", "index_data.placement", "index_data.partition"),
+    *(
+        "leaf.protocol",
+        "leaf.laws",
+        "leaf.interference",
+        "leaf.admission",
+        "index_data.placement",
+        "index_data.partition",
+    ),
 )
 
 IMPURE: Final = frozenset({"asyncio", "time", "datetime", "logging", "threading", "socket"})
