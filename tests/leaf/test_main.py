@@ -64,3 +64,37 @@ def test_an_address_that_does_not_exist_is_said() -> None:
     """The sentence names the address."""
     with pytest.raises(BadSetting, match=r"cannot listen on 203\.0\.113\.1"):
         bind("203.0.113.1", 9)
+
+
+def test_an_unknown_profile_of_trouble_is_said(free_port: int) -> None:
+    """The sentence says which profiles there are."""
+    ran = CliRunner().invoke(main, ["--canned", "4", "--interference", "x", *ONE, str(free_port)])
+    assert ran.exit_code == 2
+    assert "leaf: there is no interference profile 'x'; there are bigtable, " in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_plan_that_cannot_be_read_is_said(tmp_path: Path, free_port: int) -> None:
+    """The sentence names file, rule and field."""
+    file = tmp_path / "plan.toml"
+    file.write_text('about = "x"\n[[rules]]\nkind = "busy"\n', encoding="utf-8")
+    bad = ["--interference", str(file), *ONE, str(free_port)]
+    ran = CliRunner().invoke(main, ["--canned", "4", *bad])
+    assert ran.exit_code == 2
+    assert f"leaf: {file}: rule 1, takes: Object missing required field" in ran.stderr
+
+
+def test_a_token_that_can_be_guessed_is_said(tmp_path: Path, free_port: int) -> None:
+    """A short token, an empty or a missing file: the leaf does not start."""
+    short, empty = tmp_path / "short", tmp_path / "empty"
+    short.write_text("secret\n", encoding="utf-8")
+    empty.touch()
+    for file, words in (
+        (short, "the admin token must have at least 16 characters"),
+        (empty, "is empty"),
+        (tmp_path / "none", "cannot be read"),
+    ):
+        bad = ["--admin-token-file", str(file), *ONE, str(free_port)]
+        ran = CliRunner().invoke(main, ["--canned", "4", *bad])
+        assert ran.exit_code == 2
+        assert words in ran.stderr
