@@ -62,8 +62,11 @@ class Courier:
                     self._changed.wait(self._pause_s())
                 if self._stopping:
                     return
-                _, _, sink, finished = heapq.heappop(self._held)
-            self._put(sink, finished)
+                due = [heapq.heappop(self._held)]
+                while self._is_due():
+                    due.append(heapq.heappop(self._held))
+            for _, _, sink, finished in due:
+                self._put(sink, finished)
 
     def _is_due(self) -> bool:
         return bool(self._held) and self._held[0][0] <= self._clock()
