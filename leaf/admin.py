@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 from http import HTTPStatus
-from random import Random
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +18,7 @@ from starlette.responses import Response
 
 from leaf.errors import BadSetting
 from leaf.injection import InjectingWorkers
-from leaf.interference import Interference, Streams
+from leaf.interference import Interference
 from leaf.plain import Problem, read_body
 from leaf.plans import SeededPlan, profile, read
 from leaf.service import Leaf
@@ -45,7 +44,7 @@ class Switch:
         interference = Interference(
             chosen.plan,
             leaf=self._ordinal,
-            streams=streams_of(chosen.seed),
+            seed=chosen.seed,
             began_s=self.leaf.clock(),
         )
         self._workers.interfere(interference)
@@ -56,11 +55,6 @@ class Switch:
         self.chosen = None
         self._workers.interfere(None)
         self.leaf.warn_of("")
-
-
-def streams_of(seed: int) -> Streams:
-    """Return the maker of generators of one seed."""
-    return lambda name: Random(f"{seed}: {name}")
 
 
 class InterferenceRoute:

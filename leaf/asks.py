@@ -72,10 +72,11 @@ class Task(Group):
     """An ask while the leaf has it: a group of legs and what is to be done for them.
 
     ``body`` is read by the first worker that takes a leg; ``ordinals`` belong to ``fetch``.
-    ``query`` is the root's number of the query, None for a request to this leaf alone.
+    ``query`` is the root's number of the query, if it has one; ``alone``: no part of a fan-out.
     """
 
     __slots__ = (
+        "alone",
         "arrived_s",
         "body",
         "generation",
@@ -102,9 +103,11 @@ class Task(Group):
         ordinals: Sequence[Sequence[int]] = (),
         priority: Priority = "interactive",
         query: int | None = None,
+        alone: bool = False,
     ) -> None:
         super().__init__(channel, first, len(shards), arrived_s + budget_s, priority)
         self.query = query
+        self.alone = alone
         self.sink = sink
         self.kind: Kind = kind
         self.generation = generation

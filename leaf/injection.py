@@ -155,7 +155,14 @@ def arrival_of(task: Task, *, words: bool) -> Arrival:
     if isinstance(body, SearchBody):
         body = msgspec.Raw(msgspec.json.encode(body))
     found = words_of(body) if words else frozenset()
-    return Arrival(task.kind, task.shards, task.query, zlib.crc32(body), found)
+    return Arrival(
+        kind=task.kind,
+        shards=task.shards,
+        query=task.query,
+        alone=task.alone,
+        body=zlib.crc32(body),
+        words=found,
+    )
 
 
 def words_of(body: msgspec.Raw) -> frozenset[str]:
@@ -202,6 +209,7 @@ class TroubledTask(Task):
             ordinals=task.ordinals[start:stop],
             priority=task.priority,
             query=task.query,
+            alone=task.alone,
         )
         self.troubles = troubles
 

@@ -13,23 +13,25 @@ where that matters, and when, where and how often it strikes:
 
 Durations of several rules add up; of those that end a leg the first in the plan decides.
 
-`Interference` is a plan in force on one leaf. What strikes a leg is a function of the plan,
-the seed, the leaf and the legs that have arrived there before. A shared draw is one of the
-plan, the seed and the query: every leg of it on every leaf has the same.
+`Interference` is a plan in force on one leaf. What strikes a leg is a function of plan, seed,
+leaf, query and shard, whatever else arrives: a run with hedging and one without meet the very
+same trouble, and what another replica would have drawn can be worked out. What strikes with a
+shared draw is one of plan, seed and query: every leg on every leaf has the same.
 
-Pure: no clock, no loop, no log. Time is an argument in seconds. Generators are handed in, one
-a rule, so that one rule more or less leaves the others as they were.
+Pure: no clock, no loop, no log, and no chance but what the seed decides. Time is an argument
+in seconds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
+from leaf.chance import KeyedRandom, key_of
 from leaf.laws import LONGEST_S, Law
 from leaf.protocol import Kind, RefusalReason
 
@@ -56,13 +58,15 @@ Words = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 class Arrival(NamedTuple):
     """Legs of one ask, as the rules see them.
 
-    ``query`` is the root's number of the query; None for a request to this leaf alone.
-    ``body`` is a checksum of what is asked, ``words`` are the words in it, in lower case.
+    ``query`` is the root's number of the query; without one, each arrival draws for itself, and
+    what is shared is shared by all that ask the same: ``body`` is a checksum of that. ``words``
+    are the words in it, in lower case. ``alone``: not part of a fan-out.
     """
 
     kind: Kind
     shards: Sequence[int]
     query: int | None = None
+    alone: bool = False
     body: int = 0
     words: frozenset[str] = frozenset()
 
@@ -126,7 +130,7 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (
             (self.leaves is None or leaf in self.leaves)
             and (self.kinds is None or arrival.kind in self.kinds)
-            and (self.alone is None or self.alone is (arrival.query is None))
+            and (self.alone is None or self.alone is arrival.alone)
             and (self.words is None or any(word.lower() in arrival.words for word in self.words))
         )
 
@@ -217,62 +221,76 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 # --- a plan in force ----------------------------------------------------------------------
 
-Streams = Callable[[str], Random]
-"""Makes the generator of this name; the same name always gives the same numbers."""
+KINDS: Final = get_args(Kind)
+
+NUMBERED, COUNTED, NAMED = range(3)
+"""By what a query is known: its number, the arrivals before it, or what it asks for."""
 
 
 class Interference:
     """A plan in force on the leaf with this ordinal since ``began_s``."""
 
-    def __init__(self, plan: Plan, *, leaf: int, streams: Streams, began_s: float) -> None:
+    def __init__(self, plan: Plan, *, leaf: int, seed: int, began_s: float) -> None:
         self.plan = plan
-        self._leaf = leaf
-        self._streams = streams
-        self._began_s = began_s
-        self._rules = [
-            (number, rule, streams(f"leaf {leaf}: rule {number}"))
-            for number, rule in enumerate(plan.rules)
-        ]
         self.reads_words = any(rule.where.words is not None for rule in plan.rules)
+        self._leaf = leaf
+        self._rules = [(rule, key_of(seed, number)) for number, rule in enumerate(plan.rules)]
+        self._began_s = began_s
+        self._arrivals = 0
+        self._random = KeyedRandom()
 
     def meet(self, arrival: Arrival, now: float) -> list[Trouble]:
         """Return what each leg of an ask meets that arrives now."""
         troubles = [Trouble() for _ in arrival.shards]
         elapsed_s = now - self._began_s
-        for number, rule, random in self._rules:
+        for rule, key in self._rules:
             if rule.when.holds(elapsed_s) and rule.where.covers(self._leaf, arrival):
-                struck = _struck(rule, arrival, troubles)
                 if rule.shared:
-                    self._strike_all(number, rule, random, arrival, struck)
+                    self._strike_all(rule, key, arrival, troubles)
                 else:
-                    _strike_each(rule, random, struck)
+                    self._strike_each(rule, key, arrival, troubles)
+        self._arrivals += 1
         return troubles
 
     def _strike_all(
-        self, number: int, rule: AnyRule, random: Random, arrival: Arrival, struck: list[Trouble]
+        self, rule: AnyRule, key: int, arrival: Arrival, troubles: list[Trouble]
     ) -> None:
-        query = "alone" if arrival.query is None else arrival.query
-        of_query = self._streams(f"{arrival.kind} {query} {arrival.body}: rule {number}")
-        if of_query.random() >= rule.probability:
+        random = self._random
+        random.begin(key_of(*_query(arrival, NAMED, arrival.body), beginning=key))
+        if random.random() >= rule.probability:
             return
-        lasts_s = rule.draw_s(of_query) if isinstance(rule, Lasting) else 0.0
-        for trouble in struck:
+        lasts_s = rule.draw_s(random) if isinstance(rule, Lasting) else 0.0
+        for leg_key, trouble in self._legs(rule, key, arrival, troubles):
+            random.begin(leg_key)
             _add(rule, trouble, lasts_s * _part(rule, random))
 
+    def _strike_each(
+        self, rule: AnyRule, key: int, arrival: Arrival, troubles: list[Trouble]
+    ) -> None:
+        random = self._random
+        for leg_key, trouble in self._legs(rule, key, arrival, troubles):
+            random.begin(leg_key)
+            if rule.probability >= 1.0 or random.random() < rule.probability:
+                lasts_s = rule.draw_s(random) if isinstance(rule, Lasting) else 0.0
+                _add(rule, trouble, lasts_s * _part(rule, random))
 
-def _struck(rule: AnyRule, arrival: Arrival, troubles: list[Trouble]) -> list[Trouble]:
-    shards = rule.where.shards
-    if shards is None:
-        return troubles
-    pairs = zip(arrival.shards, troubles, strict=True)
-    return [trouble for shard, trouble in pairs if shard in shards]
+    def _legs(
+        self, rule: AnyRule, key: int, arrival: Arrival, troubles: list[Trouble]
+    ) -> Iterator[tuple[int, Trouble]]:
+        """Yield the legs that a rule is about, each with the key of its draws."""
+        beginning = key_of(*_query(arrival, COUNTED, self._arrivals), self._leaf, beginning=key)
+        shards = rule.where.shards
+        for shard, trouble in zip(arrival.shards, troubles, strict=True):
+            if shards is None or shard in shards:
+                yield key_of(shard, beginning=beginning), trouble
 
 
-def _strike_each(rule: AnyRule, random: Random, struck: list[Trouble]) -> None:
-    for trouble in struck:
-        if rule.probability >= 1.0 or random.random() < rule.probability:
-            lasts_s = rule.draw_s(random) if isinstance(rule, Lasting) else 0.0
-            _add(rule, trouble, lasts_s * _part(rule, random))
+def _query(arrival: Arrival, known_by: int, otherwise: int) -> tuple[int, int, int]:
+    """Return what tells a phase of a query from others: by its number if it has one."""
+    kind = KINDS.index(arrival.kind)
+    if arrival.query is None:
+        return kind, known_by, otherwise
+    return kind, NUMBERED, arrival.query
 
 
 def _part(rule: AnyRule, random: Random) -> float:

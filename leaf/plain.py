@@ -138,6 +138,7 @@ class SearchRoute:
             shards=(shard,),
             arrived_s=self._leaf.clock(),
             budget_s=request.timeout_ms / 1e3,
+            alone=True,
         )
         self._leaf.offer(task)
         self._leaf.ring()

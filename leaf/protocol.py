@@ -140,8 +140,8 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody,
     ``lookup`` LookupBody. ``ordinals[i]`` (fetch only) lists the documents of ``shards[i]``.
-    ``query`` is the root's number of the query: all its legs on all leaves have it in common.
-    Only injected trouble looks at it.
+    ``query`` is the root's number of the query, which its legs on all leaves have in common;
+    only injected trouble looks at it.
     """
 
     kind: Kind
@@ -152,7 +152,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shards: tuple[int, ...]
     ordinals: tuple[tuple[int, ...], ...] = ()
     priority: Priority = "interactive"
-    query: Annotated[int, msgspec.Meta(ge=0, le=QUERY_NUMBER_MAX)] = 0
+    query: Annotated[int, msgspec.Meta(ge=0, le=QUERY_NUMBER_MAX)] | None = None
 
 
 class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

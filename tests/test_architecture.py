@@ -22,14 +22,8 @@ DECISIONS: Final = (
 PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
-    *(
-        "leaf.protocol",
-        "leaf.laws",
-        "leaf.interference",
-        "leaf.admission",
-        "index_data.placement",
-        "index_data.partition",
-    ),
+    *("leaf.chance", "leaf.laws", "leaf.interference"),
+    *("leaf.protocol", "leaf.admission", "index_data.placement", "index_data.partition"),
 )
 
 IMPURE: Final = frozenset({"asyncio", "time", "datetime", "logging", "threading", "socket"})

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from random import Random
 from typing import Any
 
 import msgspec
@@ -82,7 +81,7 @@ async def troubled(staged: Any, *rules: dict[str, Any]) -> AsyncIterator[Scene]:
     make = partial(InjectingWorkers, sleep=time.sleep)
     async with staged(workers=1, make=make, clock=time.clock) as stage:
         workers = stage.leaf.workers
-        workers.interfere(Interference(plan(*rules), leaf=0, streams=Random, began_s=time.now))
+        workers.interfere(Interference(plan(*rules), leaf=0, seed=1, began_s=time.now))
         yield Scene(stage, await stage.greeted(), time, workers)
 
 
@@ -376,7 +375,7 @@ def test_words_are_found_wherever_a_query_has_them() -> None:
 
 
 def test_leaves_see_the_same_of_one_query(generation_named: Any) -> None:
-    """Query and body are common to all legs; another body is another phase."""
+    """Its number and its body are common to all legs."""
 
     def arrival(body: bytes, query: int, shards: list[int]) -> Any:
         task = Task(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from random import Random
 from typing import Any
 
 import msgspec
@@ -23,13 +22,11 @@ def plan(*rules: dict[str, Any]) -> Plan:
 
 def in_force(*rules: dict[str, Any], leaf: int = 0, seed: int = 1) -> Interference:
     """A plan in force since time 0."""
-    return Interference(
-        plan(*rules), leaf=leaf, streams=lambda name: Random(f"{seed}: {name}"), began_s=0.0
-    )
+    return Interference(plan(*rules), leaf=leaf, seed=seed, began_s=0.0)
 
 
 def search(legs: int = 1, query: int | None = 1, **members: Any) -> Arrival:
-    """A search of the first shards."""
+    """A search of the first shards, part of a fan-out."""
     return Arrival(**{"kind": "search", "shards": range(legs), "query": query, **members})
 
 
@@ -92,18 +89,33 @@ def test_the_legs_of_a_query_share_its_draw_on_every_leaf() -> None:
     rule = {"kind": "transit", "takes": SPREAD, "shared": True}
     one, other = in_force(rule, leaf=0), in_force(rule, leaf=1)
     transits(other, search(3, query=99))
+    drawn: set[float] = set()
     for query in range(20):
         first = transits(one, search(5, query=query))
         assert len(set(first)) == 1
-        assert transits(other, search(2, query=query)) == first[:2]
+        assert transits(other, search(2, query=query, body=7)) == first[:2]
+        drawn.update(first)
+    assert len(drawn) == 20
 
 
-def test_queries_draw_apart() -> None:
-    """Another query, another phase of it or other words: another draw."""
-    interference = in_force({"kind": "transit", "takes": SPREAD, "shared": True})
-    arrivals = [search(query=query, body=body) for query in range(10) for body in range(3)]
-    arrivals += [search(kind="fetch"), search(query=None)]
-    assert len({transits(interference, arrival)[0] for arrival in arrivals}) == len(arrivals)
+def test_the_phases_of_a_query_draw_apart() -> None:
+    """A fetch fans out anew: neither what it shares nor what its legs draw is the search's."""
+    for shared in (True, False):
+        interference = in_force({"kind": "transit", "takes": SPREAD, "shared": shared})
+        kinds = ("search", "fetch", "lookup")
+        assert len({transits(interference, search(kind=kind))[0] for kind in kinds}) == 3
+
+
+def test_queries_without_numbers_share_by_what_they_ask_for() -> None:
+    """The same body draws the same on every leaf; the legs draw for themselves each time."""
+    shared = {"kind": "transit", "takes": SPREAD, "shared": True}
+    one, other = in_force(shared, leaf=0), in_force(shared, leaf=1)
+    transits(other, search(query=None, body=9))
+    first = [transits(one, search(query=None, body=body)) for body in range(10)]
+    assert [transits(other, search(query=None, body=body)) for body in range(10)] == first
+    assert len({drawn for (drawn,) in first}) == 10
+    each = in_force({"kind": "transit", "takes": SPREAD})
+    assert len({transits(each, search(query=None))[0] for _ in range(10)}) == 10
 
 
 def test_a_leg_has_a_part_of_its_own_of_a_shared_draw() -> None:
@@ -140,6 +152,36 @@ def story(interference: Interference) -> list[list[Trouble]]:
     return [interference.meet(search(4, query=query), query / 10) for query in range(50)]
 
 
+def test_a_leg_meets_the_same_whatever_else_arrives() -> None:
+    """With a hedge's copy before it, beside other legs or alone, and in any order: so a run
+    with hedging can be compared with one without.
+    """
+    together = in_force(*MIXED)
+    apart = in_force(*MIXED)
+    met = {query: together.meet(search(4, query=query), 0.0) for query in range(50)}
+    for query in reversed(range(50)):
+        for shard in (2, 0, 3, 1):
+            assert apart.meet(search(shards=[shard], query=query), 0.0) == [met[query][shard]]
+
+
+def test_what_draws_apart_is_not_related() -> None:
+    """Legs of neighbouring shards, queries, leaves and seeds: half of them are struck, and half
+    of those that are have a neighbour that is.
+    """
+    rule = {"kind": "hang", "probability": 0.5}
+    plans = [in_force(rule, leaf=leaf, seed=seed) for seed in range(10) for leaf in range(10)]
+    struck = [
+        trouble.ending is not None
+        for interference in plans
+        for query in range(10)
+        for trouble in interference.meet(search(20, query=query), 0.0)
+    ]
+    assert abs(sum(struck) / LEGS - 0.5) < 4.0 * math.sqrt(0.25 / LEGS)
+    for distance in (1, 20, 200, 2000):
+        both = sum(a and b for a, b in zip(struck, struck[distance:], strict=False))
+        assert abs(both / (LEGS - distance) - 0.25) < 5.0 * math.sqrt(0.1875 / LEGS)
+
+
 def test_the_same_arrivals_meet_the_same_trouble() -> None:
     """Plan, seed and leaf decide; another seed or another leaf decides otherwise."""
     told = story(in_force(*MIXED))
@@ -171,9 +213,8 @@ def test_one_rule_more_leaves_the_others_as_they_were() -> None:
 )
 def test_a_rule_is_in_force_when_its_schedule_says(when: dict[str, Any], holds: list[int]) -> None:
     """Seconds count from when the plan is put in force; an end is not part of its time."""
-    interference = Interference(
-        plan({"kind": "hang", "when": when}), leaf=0, streams=Random, began_s=1000.0
-    )
+    hang = plan({"kind": "hang", "when": when})
+    interference = Interference(hang, leaf=0, seed=1, began_s=1000.0)
     met = [interference.meet(search(), 1000.0 + second)[0].ending for second in range(10)]
     assert [second for second in range(10) if met[second] is not None] == holds
 
@@ -201,10 +242,10 @@ def test_a_rule_strikes_whom_its_scope_names(where: dict[str, Any], *, struck: b
 
 
 def test_a_request_to_one_leaf_alone_is_told_from_a_fan_out() -> None:
-    """A request without a query's number is part of no fan-out."""
+    """Whether or not a fan-out has a number."""
     interference = in_force({"kind": "hang", "where": {"alone": True}})
-    assert interference.meet(search(query=0), 0.0)[0].ending is None
-    assert interference.meet(search(query=None), 0.0)[0].ending is not None
+    assert interference.meet(search(query=None), 0.0)[0].ending is None
+    assert interference.meet(search(query=None, alone=True), 0.0)[0].ending is not None
 
 
 def test_a_rule_may_name_shards() -> None:
