@@ -180,6 +180,7 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     clock = time.monotonic
     queue: AdmissionQueue[Task] = AdmissionQueue(workers=config.workers, legs_max=config.queue_legs)
+    # Any other leaf has the plain workers, and no trace of trouble on the way of its legs.
     injecting = InjectingWorkers(queue, clock) if may_be_troubled(config) else None
     workers = injecting or Workers(queue, clock)
     leaf = Leaf(

@@ -182,6 +182,10 @@ class Leaf:
         """Return how many roots are connected."""
         return len(self._roots)
 
+    def troubled(self) -> bool:
+        """Return whether trouble is injected."""
+        return bool(self._trouble)
+
     def held(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield (generation, shards, refused shards, documents) of what is held."""
         for held in self.holdings:

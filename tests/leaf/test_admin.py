@@ -105,6 +105,8 @@ async def test_a_profile_is_switched_on_and_off_and_every_root_hears_of_it(stage
         assert said["notice"] == hello.notice
         for path in ("/healthz", "/readyz"):
             assert json.loads((await stage.requests("GET", path))[2])["notice"] == hello.notice
+        metrics = (await stage.requests("GET", "/metrics"))[2]
+        assert b"hedgerow_leaf_interference 1.0\n" in metrics
         ask = {"kind": "search", "generation": "g1", "body": WORD, "budget_ms": 60_000.0}
         root.says(asks=[{**ask, "first": 0, "shards": [1]}])
         assert [r.detail for r in (await root.hears_legs(1)).refusals] == ["injected trouble"]

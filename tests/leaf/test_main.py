@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from leaf.__main__ import bind, main
+from leaf.__main__ import bind, main, may_be_troubled
+from leaf.config import Config, Place
 from leaf.errors import BadSetting
+from leaf.plans import SeededPlan, profile
 
 ONE = ["--ordinal", "0", "--of", "1", "--port"]
 
@@ -98,3 +100,12 @@ def test_a_token_that_can_be_guessed_is_said(tmp_path: Path, free_port: int) -> 
         ran = CliRunner().invoke(main, ["--canned", "4", *bad])
         assert ran.exit_code == 2
         assert words in ran.stderr
+
+
+def test_a_leaf_meets_trouble_only_when_it_may() -> None:
+    """With a plan, or with a token that could bring one; otherwise its workers are plain."""
+    place = Place(ordinal=0, leaves=1, replicas=1)
+    assert not may_be_troubled(Config(place=place, port=1, canned=1, seed=3))
+    chosen = SeededPlan("flapping", profile("flapping"), 3)
+    assert may_be_troubled(Config(place=place, port=1, canned=1, interference=chosen))
+    assert may_be_troubled(Config(place=place, port=1, canned=1, admin_token="x" * 16))
