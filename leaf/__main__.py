@@ -19,12 +19,16 @@ import click
 import uvicorn
 from starlette.applications import Starlette
 
+from leaf.admin import InterferenceRoute, Switch
 from leaf.admission import AdmissionQueue
 from leaf.app import create_app
+from leaf.asks import Task
 from leaf.canned import NOTICE, CannedSupply
-from leaf.config import Config, Place
+from leaf.config import Config, Place, read_token
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration, Supply
+from leaf.injection import InjectingWorkers
+from leaf.plans import SeededPlan, load
 from leaf.service import Leaf, Watch
 from leaf.wire import Wire
 from leaf.workers import Workers
@@ -76,6 +80,24 @@ BACKLOG: Final = 1024
     help="What fails together with this leaf; its own name unless given.",
 )
 @click.option("--name", default="", help="Name of this leaf; leaf<ordinal> unless given.")
+@click.option(
+    "--interference",
+    default="",
+    envvar="HEDGEROW_INTERFERENCE",
+    help="Inject trouble: the name of a profile, or a file.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    envvar="HEDGEROW_INTERFERENCE_SEED",
+    help="Decides what injected trouble strikes.",
+)
+@click.option(
+    "--admin-token-file",
+    type=click.Path(path_type=Path),
+    help="Lets who has the token in this file inject trouble at run time.",
+)
 def main(  # noqa: D103 - click shows a docstring to users
     *,
     index: Path | None,
@@ -89,8 +111,12 @@ def main(  # noqa: D103 - click shows a docstring to users
     queue_legs: int,
     domain: str,
     name: str,
+    interference: str,
+    seed: int,
+    admin_token_file: Path | None,
 ) -> None:
     try:
+        plan = load(interference) if interference else None
         config = Config(
             place=Place(ordinal=ordinal, leaves=leaves, replicas=replicas),
             index=index,
@@ -101,6 +127,9 @@ def main(  # noqa: D103 - click shows a docstring to users
             queue_legs=queue_legs,
             domain=domain,
             name=name,
+            interference=SeededPlan(interference, plan, seed) if plan else None,
+            seed=seed,
+            admin_token=read_token(admin_token_file, os.environ.get("HEDGEROW_ADMIN_TOKEN", "")),
         )
         with bind(config.host, config.port) as listener:
             serve(config, listener, supply_of(config))
@@ -150,9 +179,10 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
     logging.getLogger("websockets").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     clock = time.monotonic
-    workers = Workers(
-        AdmissionQueue(workers=config.workers, legs_max=config.queue_legs), clock=clock
-    )
+    queue: AdmissionQueue[Task] = AdmissionQueue(workers=config.workers, legs_max=config.queue_legs)
+    # Any other leaf has the plain workers, and no trace of trouble on the way of its legs.
+    injecting = InjectingWorkers(queue, clock) if may_be_troubled(config) else None
+    workers = injecting or Workers(queue, clock)
     leaf = Leaf(
         name=config.name,
         domain=config.domain,
@@ -162,7 +192,14 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
     )
     if leaf.notice:
         log.warning(leaf.notice)
-    process = Process(leaf, supply)
+    route = None
+    if injecting is not None:
+        switch = Switch(leaf, injecting, config.place.ordinal)
+        if config.interference is not None:
+            switch.turn_on(config.interference)
+        if config.admin_token:
+            route = InterferenceRoute(switch, config.admin_token, config.seed)
+    process = Process(leaf, supply, route)
     process.run(listener)
     # The port is free from here on; a worker in the middle of a search, which cannot be
     # interrupted, does not hold up the end of the process.
@@ -172,16 +209,23 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
         os._exit(0)
 
 
+def may_be_troubled(config: Config) -> bool:
+    """Whether the leaf is to meet injected trouble, now or when it is told to."""
+    return config.interference is not None or bool(config.admin_token)
+
+
 class Process:
     """The server of one leaf, with the end that signals ask for."""
 
-    def __init__(self, leaf: Leaf, supply: Supply) -> None:
+    def __init__(
+        self, leaf: Leaf, supply: Supply, interference: InterferenceRoute | None = None
+    ) -> None:
         self._leaf = leaf
         self._supply = supply
         self._failure: BadSetting | None = None
         self._server = uvicorn.Server(
             uvicorn.Config(
-                create_app(leaf, self._lifespan),
+                create_app(leaf, self._lifespan, interference),
                 loop="uvloop",
                 # The server calls it, by keywords, as it would call a class.
                 ws=cast("type[asyncio.Protocol]", partial(Wire, leaf)),

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from leaf.admin import InterferenceRoute
 from leaf.plain import TITLES, Problem, SearchRoute
 from leaf.service import Leaf
 from leaf.telemetry import registry_of
@@ -22,12 +23,18 @@ from leaf.telemetry import registry_of
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 
-def create_app(leaf: Leaf, lifespan: Lifespan | None = None) -> Starlette:
-    """Return the application that serves one leaf over HTTP."""
+def create_app(
+    leaf: Leaf, lifespan: Lifespan | None = None, interference: InterferenceRoute | None = None
+) -> Starlette:
+    """Return the application that serves one leaf over HTTP.
+
+    ``interference``: how to switch injected trouble, where that is allowed.
+    """
     registry = registry_of(leaf.ledger, leaf)
 
     async def healthz(_: Request) -> Response:
-        return _json(HTTPStatus.OK, {"leaf": leaf.name, "alive": True})
+        alive = {"leaf": leaf.name, "alive": True, "notice": leaf.notice or None}
+        return _json(HTTPStatus.OK, alive)
 
     async def readyz(_: Request) -> Response:
         ready = readiness(leaf)
@@ -37,13 +44,17 @@ def create_app(leaf: Leaf, lifespan: Lifespan | None = None) -> Starlette:
     async def metrics(_: Request) -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
+    routes = [
+        Route("/shards/{shard}/search", SearchRoute(leaf), methods=["POST"]),
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/metrics", metrics),
+    ]
+    if interference is not None:
+        methods = ["GET", "PUT", "DELETE"]
+        routes.append(Route("/interference", interference.answer, methods=methods))
     return Starlette(
-        routes=[
-            Route("/shards/{shard}/search", SearchRoute(leaf), methods=["POST"]),
-            Route("/healthz", healthz),
-            Route("/readyz", readyz),
-            Route("/metrics", metrics),
-        ],
+        routes=routes,
         exception_handlers={HTTPException: _problem},
         lifespan=lifespan,
     )
@@ -54,6 +65,7 @@ def readiness(leaf: Leaf) -> dict[str, Any]:
     return {
         "leaf": leaf.name,
         "ready": len(leaf.holdings) > 0,
+        "notice": leaf.notice or None,
         "generations": {
             held.card.generation: {
                 "shards": sorted(held.shards),

@@ -25,6 +25,7 @@ from leaf.protocol import (
     TEXT_BYTES_MAX,
     Bool,
     FetchBody,
+    Kind,
     LookupBody,
     Phrase,
     Priority,
@@ -34,7 +35,6 @@ from leaf.protocol import (
     Word,
     ranked,
 )
-from leaf.telemetry import Kind
 
 log = logging.getLogger(__name__)
 
@@ -72,9 +72,21 @@ class Task(Group):
     """An ask while the leaf has it: a group of legs and what is to be done for them.
 
     ``body`` is read by the first worker that takes a leg; ``ordinals`` belong to ``fetch``.
+    ``query`` is the root's number of the query, if it has one; ``alone``: no part of a fan-out.
     """
 
-    __slots__ = ("arrived_s", "body", "generation", "kind", "ordinals", "plan", "shards", "sink")
+    __slots__ = (
+        "alone",
+        "arrived_s",
+        "body",
+        "generation",
+        "kind",
+        "ordinals",
+        "plan",
+        "query",
+        "shards",
+        "sink",
+    )
 
     def __init__(
         self,
@@ -90,8 +102,12 @@ class Task(Group):
         budget_s: float,
         ordinals: Sequence[Sequence[int]] = (),
         priority: Priority = "interactive",
+        query: int | None = None,
+        alone: bool = False,
     ) -> None:
         super().__init__(channel, first, len(shards), arrived_s + budget_s, priority)
+        self.query = query
+        self.alone = alone
         self.sink = sink
         self.kind: Kind = kind
         self.generation = generation

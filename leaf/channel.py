@@ -163,5 +163,6 @@ class Channel:
                 budget_s=min(ask.budget_ms, BUDGET_MS_MAX) / 1e3,
                 ordinals=ask.ordinals,
                 priority=ask.priority,
+                query=ask.query,
             )
         )

@@ -10,6 +10,7 @@ from typing import Final
 from index_data.placement import LEAVES_MAX, SHARDS_MAX, BadPlacement, shards_of
 from leaf.admission import QUEUE_LEGS_MAX
 from leaf.errors import BadSetting
+from leaf.plans import SeededPlan
 from leaf.workers import WORKERS_MAX
 
 PORT_MAX: Final = 65_535
@@ -17,6 +18,9 @@ QUEUE_LEGS_CEILING: Final = 1_000_000
 """A longer queue is minutes of work: nobody waits for its end."""
 
 NAME_CHARS_MAX: Final = 100
+
+TOKEN_CHARS_MIN: Final = 16
+"""A shorter token is a password, and could be guessed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,9 @@ class Place:
 class Config:
     """How one leaf runs. Exactly one of ``index`` and ``canned`` is set.
 
+    ``interference`` is the trouble that is injected from the start. With an ``admin_token`` it
+    can be switched while the leaf runs; ``seed`` is then that of plans that name none.
+
     Raises BadSetting.
     """
 
@@ -62,6 +69,9 @@ class Config:
     queue_legs: int = QUEUE_LEGS_MAX
     name: str = ""
     domain: str = ""
+    interference: SeededPlan | None = None
+    seed: int = 0
+    admin_token: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what no leaf can run with, and fill in the names."""
@@ -72,9 +82,24 @@ class Config:
         _check_range("--port", self.port, 1, PORT_MAX)
         _check_range("--workers", self.workers, 1, WORKERS_MAX)
         _check_range("--queue-legs", self.queue_legs, 1, QUEUE_LEGS_CEILING)
+        if self.admin_token and len(self.admin_token) < TOKEN_CHARS_MIN:
+            raise BadSetting(f"the admin token must have at least {TOKEN_CHARS_MIN} characters")
         name = self.name or f"leaf{self.place.ordinal}"
         object.__setattr__(self, "name", _check_name("--name", name))
         object.__setattr__(self, "domain", _check_name("--domain", self.domain or name))
+
+
+def read_token(file: Path | None, given: str) -> str:
+    """Return the admin token: that in the file, or else the one given. Raises BadSetting."""
+    if file is None:
+        return given.strip()
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(f"--admin-token-file {file}: cannot be read: {error}") from error
+    if not token:
+        raise BadSetting(f"--admin-token-file {file}: is empty")
+    return token
 
 
 def _check_range(option: str, value: int, least: int, most: int) -> None:

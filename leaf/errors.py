@@ -11,6 +11,12 @@ with its traceback, and reaches the root as a refusal with reason ``error``.
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+_FIELD_AT: Final = re.compile(r"at `\$\.?([^`]*)`")
+_FIELD_NAMED: Final = re.compile(r"(?:unknown|required) field `([^`]*)`")
+
 
 class LeafError(Exception):
     """Root of the tree; its text is one sentence for the one who must act."""
@@ -37,3 +43,9 @@ class BadFrame(LeafError):
 
 class BadSetting(LeafError):
     """A setting, or what it points to, keeps the leaf from starting."""
+
+
+def field_of(complaint: str) -> str:
+    """Return the field that a decoder complains about; ``body`` when it is the whole."""
+    parts = [found[1] for at in (_FIELD_AT, _FIELD_NAMED) if (found := at.search(complaint))]
+    return ".".join(part for part in parts if part) or "body"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ import orjson
 from starlette.types import Message, Receive, Scope, Send
 
 from leaf.asks import Finished, Reply, Task, check_search
-from leaf.errors import BadQuery
+from leaf.errors import BadQuery, field_of
 from leaf.holdings import HeldGeneration
 from leaf.protocol import SearchBody, ShardSearchRequest
 from leaf.service import BUDGET_MS_MAX, Leaf
@@ -31,6 +30,8 @@ SHARD_DIGITS_MAX: Final = 9
 
 TITLES: Final = {
     400: "Bad request",
+    401: "No token",
+    403: "Wrong token",
     404: "Not found",
     405: "Method not allowed",
     413: "Body too large",
@@ -51,8 +52,6 @@ REFUSED_AS: Final = {
 }
 
 _REQUEST: Final = msgspec.json.Decoder(ShardSearchRequest)
-_FIELD_AT: Final = re.compile(r"at `\$\.?([^`]*)`")
-_FIELD_NAMED: Final = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
 
 class Problem(Exception):
@@ -139,6 +138,7 @@ class SearchRoute:
             shards=(shard,),
             arrived_s=self._leaf.clock(),
             budget_s=request.timeout_ms / 1e3,
+            alone=True,
         )
         self._leaf.offer(task)
         self._leaf.ring()
@@ -176,12 +176,6 @@ def read_request(body: bytes) -> ShardSearchRequest:
         detail = f"timeout_ms must be above 0 and at most {BUDGET_MS_MAX:g}"
         raise Problem(400, detail, field="timeout_ms")
     return request
-
-
-def field_of(complaint: str) -> str:
-    """Return the field that a decoder complains about; ``body`` when it is the whole."""
-    parts = [found[1] for at in (_FIELD_AT, _FIELD_NAMED) if (found := at.search(complaint))]
-    return ".".join(part for part in parts if part) or "body"
 
 
 def read_shard(text: str) -> int:

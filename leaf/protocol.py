@@ -49,6 +49,9 @@ BOOST_MAX: Final = 1000.0
 """A clause a thousand times as dear as another has the field to itself already, and far below
 that scores lose their digits."""
 
+QUERY_NUMBER_MAX: Final = 2**53
+"""Queries are numbered upwards for as long as a root lives; JSON is exact up to here."""
+
 HITS_MAX: Final = 20_000
 """Most hits a leg returns: offset + k, with the margin for re-scoring, never passes it."""
 
@@ -96,6 +99,7 @@ Query = Word | Phrase | Bool | All
 
 # --- root to leaf ------------------------------------------------------------------------
 
+Kind = Literal["search", "fetch", "lookup"]
 Priority = Literal["interactive", "batch"]
 
 
@@ -136,9 +140,11 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody,
     ``lookup`` LookupBody. ``ordinals[i]`` (fetch only) lists the documents of ``shards[i]``.
+    ``query`` is the root's number of the query, which its legs on all leaves have in common;
+    only injected trouble looks at it.
     """
 
-    kind: Literal["search", "fetch", "lookup"]
+    kind: Kind
     generation: str
     body: msgspec.Raw
     budget_ms: float
@@ -146,6 +152,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shards: tuple[int, ...]
     ordinals: tuple[tuple[int, ...], ...] = ()
     priority: Priority = "interactive"
+    query: Annotated[int, msgspec.Meta(ge=0, le=QUERY_NUMBER_MAX)] | None = None
 
 
 class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -31,6 +31,10 @@ log = logging.getLogger(__name__)
 BUDGET_MS_MAX: Final = 600_000.0
 """No query waits ten minutes; a longer budget is a mistake and would only hold its place."""
 
+WARN_S: Final = 60.0
+"""How often the log repeats that trouble is injected: nobody should look at it for longer and
+not know."""
+
 BEAT_S: Final = 0.05
 """How often the loop measures its own lateness and answers what expired in the queue."""
 
@@ -53,14 +57,31 @@ class Leaf:
     ) -> None:
         self.name = name
         self.domain = domain
-        self.notice = notice
         self.workers = workers
         self.clock = clock
         self.holdings = Holdings()
         self.ledger = Ledger()
+        self._notice = notice
+        self._trouble = ""
+        self._warning_due_s = 0.0
         self._roots: dict[Root, None] = {}
         self._channels = itertools.count(1)
         self._ring_due = False
+
+    @property
+    def notice(self) -> str:
+        """What everybody must know who believes what this leaf says; mostly nothing."""
+        return "; ".join(part for part in (self._notice, self._trouble) if part)
+
+    def warn_of(self, trouble: str) -> None:
+        """Tell every root, and the log again and again, what trouble is injected.
+
+        An empty text says that there is none any more.
+        """
+        log.warning("%s", trouble or "no trouble is injected any more")
+        self._trouble = trouble
+        self._warning_due_s = self.clock() + WARN_S
+        self._announce()
 
     # --- connections ---------------------------------------------------------------------
 
@@ -143,6 +164,13 @@ class Leaf:
             self.ledger.beat(self.clock() - due_s)
             self.workers.expire()
             self.retire()
+            self.warn_again()
+
+    def warn_again(self) -> None:
+        """Repeat in the log that trouble is injected, when it is time."""
+        if self._trouble and self.clock() >= self._warning_due_s:
+            log.warning("still: %s", self._trouble)
+            self._warning_due_s = self.clock() + WARN_S
 
     # --- what is exported ----------------------------------------------------------------
 
@@ -153,6 +181,10 @@ class Leaf:
     def connections(self) -> int:
         """Return how many roots are connected."""
         return len(self._roots)
+
+    def troubled(self) -> bool:
+        """Return whether trouble is injected."""
+        return bool(self._trouble)
 
     def held(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield (generation, shards, refused shards, documents) of what is held."""

@@ -19,9 +19,8 @@ from prometheus_client.core import (
 )
 
 from leaf.admission import Depth
-from leaf.protocol import RefusalReason
+from leaf.protocol import Kind, RefusalReason
 
-Kind = Literal["search", "fetch", "lookup"]
 Outcome = (
     RefusalReason
     | Literal[
@@ -143,6 +142,9 @@ class Gauges(Protocol):
     def connections(self) -> int:
         """Return how many roots are connected."""
 
+    def troubled(self) -> bool:
+        """Return whether trouble is injected."""
+
     def held(self) -> Iterable[tuple[str, int, int, int]]:
         """Return (generation, shards, refused shards, documents) of what is held."""
 
@@ -227,6 +229,11 @@ class LeafCollector:
         )
         yield GaugeMetricFamily(
             "hedgerow_leaf_connections", "Roots connected.", value=gauges.connections()
+        )
+        yield GaugeMetricFamily(
+            "hedgerow_leaf_interference",
+            "1 while trouble is injected on purpose.",
+            value=gauges.troubled(),
         )
         shards = GaugeMetricFamily(
             "hedgerow_leaf_shards", "Shards held.", labels=["generation", "state"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from leaf.admission import AdmissionQueue, Bite, Depth
-from leaf.asks import Finished, Performer, Task, refuse
+from leaf.asks import Finished, Performer, Sink, Task, refuse
 from leaf.protocol import RefusalReason
 
 log = logging.getLogger(__name__)
@@ -119,16 +119,20 @@ class Workers:
     def _refuse_busy(self, task: Task, legs: Sequence[int], retry_s: float) -> None:
         retry_ms = max(1, round(retry_s * 1e3))
         refusals = [(task.first + leg, 0, 0, "busy", "", retry_ms) for leg in legs]
-        self._put(task, Finished(task.kind, (), refusals))
+        self._put(task.sink, Finished(task.kind, (), refusals))
 
     def _deliver(self, bites: Iterable[Bite[Task]], reason: RefusalReason, now: float) -> None:
         for task, legs in bites:
-            self._put(task, refuse(task, legs, now, reason))
+            self._put(task.sink, refuse(task, legs, now, reason))
+
+    def _performer(self) -> Performer:
+        """Return what does the legs that one worker takes."""
+        return Performer(self._clock)
 
     def _work(self) -> None:
         """Be one worker."""
         queue, lock, clock = self._queue, self._lock, self._clock
-        perform = Performer(clock).perform
+        perform = self._performer().perform
         bell = threading.Lock()
         bell.acquire()
         done: Bite[Task] | None = None
@@ -147,13 +151,13 @@ class Workers:
             if expired:
                 self._deliver(expired, "expired", now)
             if bite is not None:
-                self._put(bite.group, perform(bite))
+                self._put(bite.group.sink, perform(bite))
             else:
                 bell.acquire()
 
-    def _put(self, task: Task, finished: Finished) -> None:
+    def _put(self, sink: Sink, finished: Finished) -> None:
         try:
-            task.sink.put(finished)
+            sink.put(finished)
         except RuntimeError:
             # The loop is closed: the process ends, and nobody hears this answer.
             if not self._stopping:

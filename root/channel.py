@@ -203,8 +203,8 @@ class Channel:
             )
         self.held = read_holdings(self.leaf, hello)
         self._last_name = hello.leaf
-        if hello.notice and self.hello is None:
-            log.warning("leaf %s: %s", self.label, hello.notice)
+        if hello.notice != (self.hello.notice if self.hello else ""):
+            log.warning("leaf %s: %s", self.label, hello.notice or "its notice is withdrawn")
         if self.hello is None:
             log.info("leaf %s is connected", self.label)
         self.hello = hello

@@ -28,7 +28,7 @@ from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, LeafFrame, Query, Word
 from leaf.service import Leaf
 from leaf.wire import Wire
-from leaf.workers import Workers
+from leaf.workers import Clock, Workers
 
 ANSWER_S = 10.0
 """An answer that takes this long will never come; no test waits for it when all is well."""
@@ -270,7 +270,11 @@ class Stage:
             root.hangs_up()
 
     async def requests(
-        self, method: str, path: str, body: bytes | list[bytes] = b""
+        self,
+        method: str,
+        path: str,
+        body: bytes | list[bytes] = b"",
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
         """Make one HTTP request; return status, headers and body."""
         chunks = body if isinstance(body, list) else [body]
@@ -287,12 +291,14 @@ class Stage:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": []}
-        scope |= {"query_string": b"", "server": ("leaf", 80), "scheme": "http"}
+        path, _, query = path.partition("?")
+        given = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+        scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": given}
+        scope |= {"query_string": query.encode(), "server": ("leaf", 80), "scheme": "http"}
         serving: Any = self.app(scope, receive, send)
         await asyncio.wait_for(serving, ANSWER_S)
-        headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return sent[0]["status"], headers, b"".join(m.get("body", b"") for m in sent[1:])
+        said = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return sent[0]["status"], said, b"".join(m.get("body", b"") for m in sent[1:])
 
 
 StageMaker = Callable[..., Any]
@@ -311,10 +317,16 @@ def working(workers: Workers, generation: FakeGeneration) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def staged(*, workers: int = 2, queue_legs: int = 1000) -> AsyncIterator[Stage]:
+async def staged(
+    *,
+    workers: int = 2,
+    queue_legs: int = 1000,
+    make: Callable[..., Workers] = Workers,
+    clock: Clock = time.monotonic,
+) -> AsyncIterator[Stage]:
     """A leaf that holds generation g1; its connections and threads are gone at the end."""
-    threads = Workers(AdmissionQueue(workers=workers, legs_max=queue_legs))
-    leaf = Leaf(name="leaf0", domain="rack", workers=threads, clock=time.monotonic)
+    threads = make(AdmissionQueue(workers=workers, legs_max=queue_legs), clock)
+    leaf = Leaf(name="leaf0", domain="rack", workers=threads, clock=clock)
     generation = FakeGeneration()
     leaf.hold(generation)
     stage = Stage(leaf, create_app(leaf), generation)

@@ -56,6 +56,7 @@ def test_metrics_tell_what_happened(staged: Any) -> None:
             for line in (
                 'hedgerow_leaf_legs_total{kind="search",outcome="answered"} 1.0',
                 "hedgerow_leaf_connections 1.0",
+                "hedgerow_leaf_interference 0.0",
                 'hedgerow_leaf_frames_total{direction="in"} 1.0',
                 'hedgerow_leaf_shards{generation="g1",state="served"} 10.0',
                 'hedgerow_leaf_documents{generation="g1"} 1000.0',

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from leaf.plain import BODY_BYTES_MAX, Problem, field_of, refused
+from leaf.errors import field_of
+from leaf.plain import BODY_BYTES_MAX, Problem, refused
 
 PATH = "/shards/3/search"
 WORD = b'{"query":{"type":"word","text":"parse"}'

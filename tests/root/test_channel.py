@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from random import Random
 
 import msgspec
@@ -229,3 +230,22 @@ def test_a_hello_may_come_again() -> None:
         assert (await root.query(timeout_s=0.001)).outcome.missing[5] == "no_replica"
 
     with_one_leaf(body)
+
+
+def is_known(fleet: Fleet, notice: str | None) -> bool:
+    """Whether this is what an operator is told of the leaf."""
+    return bool(only(fleet).described()["notice"] == notice)
+
+
+def test_a_notice_is_told_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    """Trouble that is injected while a leaf is connected is news, and so is its end."""
+
+    async def body(leaf: LeafServer, fleet: Fleet, root: BareRoot) -> None:
+        held = hello(holding(card(SHARDS), range(SHARDS)))
+        for notice in ("trouble", "trouble", ""):
+            await leaf.send(hello=msgspec.structs.replace(held, notice=notice))
+            await until(partial(is_known, fleet, notice or None))
+
+    with_one_leaf(body)
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [words.rpartition(": ")[2] for words in told] == ["trouble", "its notice is withdrawn"]
