@@ -82,6 +82,8 @@ def written_ask(ask: Ask, first: int, shards: list[int], now: float) -> dict[str
     }
     if ask.ordinals is not None:
         written["ordinals"] = [ask.ordinals[shard] for shard in shards]
+    if ask.query is not None:
+        written["query"] = ask.query
     return written
 
 

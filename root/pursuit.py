@@ -25,12 +25,16 @@ class Phase:
 
 @dataclass(slots=True)
 class Pursuit:
-    """One request on its way: what it pinned, and the phases done so far."""
+    """One request on its way: what it pinned, and the phases done so far.
+
+    ``number`` is that of the request at this root.
+    """
 
     view: View
     arrived_s: float
     deadline_s: float
     request: SearchRequest
+    number: int = 0
     phases: list[Phase] = field(default_factory=list)
     missing: dict[int, MissingReason] = field(default_factory=dict)
     details: dict[int, str] = field(default_factory=dict)

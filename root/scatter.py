@@ -33,7 +33,8 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
     """What all legs of a gather say: one per phase of a query.
 
     ``body`` is the JSON of the protocol's SearchBody, FetchBody or LookupBody, encoded once.
-    ``ordinals`` (fetch only) names the documents wanted of each shard.
+    ``ordinals`` (fetch only) names the documents wanted of each shard. ``query`` is this root's
+    number of the request, the same in all of its phases.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
     deadline_s: float
     priority: Priority = "interactive"
     ordinals: Mapping[int, Sequence[int]] | None = None
+    query: int | None = None
 
     @property
     def reply_type(self) -> type[Hits | Documents]:

@@ -64,6 +64,7 @@ class Searches:
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self._random = Random(f"{settings.seed}:replicas")
+        self._requests = 0
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
         """Return the body of the answer. Raises CallerError or FleetError."""
@@ -187,7 +188,9 @@ class Searches:
         wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
         shards = [(shard, view.replicas[shard]) for shard in wanted]
         gather = Gather(shards, policy, terms, deadline_s, enough)
-        ask = Ask(kind, view.card.generation, body, deadline_s, request.priority, ordinals)
+        ask = Ask(
+            kind, view.card.generation, body, deadline_s, request.priority, ordinals, pursuit.number
+        )
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
         return outcome
@@ -218,7 +221,8 @@ class Searches:
             raise NoShards("no leaf that holds anything is connected")
         self.budget.fit(len(view.replicas))
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
-        return Pursuit(view, now, now + timeout_ms / 1000.0, request)
+        self._requests += 1
+        return Pursuit(view, now, now + timeout_ms / 1000.0, request, self._requests)
 
     def _query(self, request: SearchRequest, view: View) -> Query:
         self._check_names(request, view)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import msgspec
+import orjson
 import pytest
 
 from index_data.manifest import Field, GenerationCard
+from leaf import protocol
 from leaf.protocol import PROTOCOL_VERSION, Holding, LeafHello
-from root.frames import ASKS_BYTES_MAX, BrokenProtocol, Group, how_many_fit, read_holdings
+from root.frames import (
+    ASKS_BYTES_MAX,
+    BrokenProtocol,
+    Group,
+    how_many_fit,
+    read_holdings,
+    written_ask,
+)
 from root.ranking import Leaf
 from root.scatter import Ask
 
@@ -64,3 +73,14 @@ def test_holdings_that_cannot_be_are_refused(said: LeafHello, problem: str) -> N
     """An empty generation would pass for a whole one, and a shard held twice for two replicas."""
     with pytest.raises(BrokenProtocol, match=problem):
         read_holdings(Leaf("a", 0.0), said)
+
+
+def test_an_ask_is_written_as_the_contract_has_it() -> None:
+    """With the time that is left, and with ordinals and number where there are any."""
+    ask = Ask("fetch", "g", b"{}", 1.0, ordinals={7: [4, 2], 8: [1]}, query=12)
+    read = msgspec.json.decode(orjson.dumps(written_ask(ask, 3, [8, 7], 0.75)), type=protocol.Ask)
+    assert (read.first, read.shards, read.ordinals) == (3, (8, 7), ((1,), (4, 2)))
+    assert (read.budget_ms, read.query) == (250.0, 12)
+    plain = Ask("search", "g", b"{}", 1.0)
+    read = msgspec.json.decode(orjson.dumps(written_ask(plain, 0, [0], 2.0)), type=protocol.Ask)
+    assert (read.budget_ms, read.query, read.ordinals) == (0.0, None, ())

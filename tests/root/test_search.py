@@ -294,3 +294,16 @@ def test_a_search_that_has_enough_does_not_wait_for_the_rest() -> None:
         assert loop.time() - started_s > 0.5
 
     asking(body, Settings(hedge="off"))
+
+
+def test_a_request_has_one_number_in_all_of_its_phases() -> None:
+    """And the next one another: leaves can tell which legs belong together."""
+
+    async def body(asked: Asked) -> None:
+        for _ in range(2):
+            await asked.search()
+        for kind in ("search", "fetch"):
+            assert [leg.flight.ask.query for leg in asked.legs(kind)].count(1) > 0
+            assert {leg.flight.ask.query for leg in asked.legs(kind)} == {1, 2}
+
+    asking(body)
