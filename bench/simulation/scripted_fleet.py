@@ -60,11 +60,13 @@ class ScriptedFleet(Fleet):
         *,
         answer: Answer = one_hit,
         workers: int = WORKERS,
+        domains: Sequence[str] = (),
     ) -> None:
-        """Every leaf begins with the same script."""
+        """Every leaf begins with the same script, in a domain of its own unless told."""
         super().__init__([f"http://leaf-{i}" for i in range(len(holdings))], "root")
         self._generation = generation
         self._holdings = holdings
+        self._domains = domains or [f"leaf-{i}" for i in range(len(holdings))]
         self._channels = list(self.channels.values())
         self.leaves = [ScriptedLeaf(c.leaf, script, answer, workers) for c in self._channels]
         self._by_url = dict(zip(self.channels, self.leaves, strict=True))
@@ -105,9 +107,8 @@ class ScriptedFleet(Fleet):
     def come_back(self, number: int) -> None:
         """Connect to a leaf, which says hello."""
         channel = self._channels[number]
-        channel.hello = LeafHello(
-            PROTOCOL_VERSION, f"leaf-{number}", "here", pid=1, holdings=(), workers=1
-        )
+        name, domain = f"leaf-{number}", self._domains[number]
+        channel.hello = LeafHello(PROTOCOL_VERSION, name, domain, pid=1, holdings=(), workers=1)
         channel.held = [Held(channel.leaf, self._generation, self._holdings[number])]
         channel.problem = ""
         self._changed(channel)
