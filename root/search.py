@@ -27,6 +27,7 @@ from root.hedging import Off
 from root.latency import Latency
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
+from root.probation import Probation
 from root.pursuit import Phase, Pursuit
 from root.query import check_text, check_tree, cost_class, is_exact, parse
 from root.race import Ledger, Terms
@@ -58,6 +59,7 @@ class Searches:
         self.settings = settings
         self.budget = Budget(settings.budget, now)
         self.ledger = Ledger()
+        self.probation = Probation(self.budget, now)
         self.histories: dict[str, Latency] = {}
         self.paces: dict[str, Pace] = {}
         self._random = Random(f"{settings.seed}:replicas")
@@ -177,6 +179,8 @@ class Searches:
         policy = self.settings.policy(request.hedge or self.settings.hedge)
         if request.priority == "batch":
             policy = Off()
+        elif kind == "search":  # what most attempts are: other times would not compare
+            terms.probation = self.probation
         wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
         shards = [(shard, view.replicas[shard]) for shard in wanted]
         gather = Gather(shards, policy, terms, deadline_s)
@@ -204,6 +208,7 @@ class Searches:
         view = self.fleet.view()
         if view is None:
             raise NoShards("no leaf that holds anything is connected")
+        self.probation.look(view.replicas, now)
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         return Pursuit(view, now, now + timeout_ms / 1000.0, request)
 

@@ -27,6 +27,7 @@ from root.gather import Gather, Outcome
 from root.hedging import Policy
 from root.latency import Latency
 from root.pace import Pace
+from root.probation import Probation
 from root.race import Attempt, Ledger, Terms
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
@@ -157,6 +158,7 @@ class BareRoot:
         self.ledger = Ledger()
         self.history = Latency(now)
         self.pace = Pace()
+        self.probation = Probation(self.budget, now)
         self._random = Random(f"{seed}:replicas")
         self._view = fleet.view()
 
@@ -165,10 +167,12 @@ class BareRoot:
         now = asyncio.get_running_loop().time()
         deadline_s = now + (timeout_s or self.timeout_s)
         terms = Terms(
-            self._random, self.budget, self.ledger, self.history, self.attempts_max, self.pace
+            *(self._random, self.budget, self.ledger, self.history, self.attempts_max, self.pace),
+            probation=self.probation,
         )
         self._view = self.fleet.view() or self._view
         assert self._view is not None  # noqa: S101 (a fleet has all its leaves when it is made)
+        self.probation.look(self._view.replicas, now)
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
         ask = Ask("search", GENERATION, body, deadline_s)
         outcome = await scatter(gather, ask, self.fleet)
