@@ -158,7 +158,7 @@ class Probation:
         for leaf in self._shards:
             if not leaf.preferred:
                 slow_s.pop(leaf, None)
-            elif now <= leaf.idle_from_s:  # else what is known of it is old, and says nothing
+            elif now <= leaf.idle_from_s or leaf.outstanding:  # else what is known of it is old
                 times = 0.0
                 if leaf.latency_s > slow_at_least_s:
                     times = leaf.latency_s / (self._typical_s(leaf) or leaf.latency_s)

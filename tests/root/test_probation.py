@@ -55,6 +55,16 @@ def test_a_leaf_that_nobody_has_asked_of_late_is_not_judged() -> None:
     assert probation.leaves == []
 
 
+def test_a_leaf_that_nobody_asks_but_that_owes_answers_is_judged() -> None:
+    """It has had time enough."""
+    made = fleet(6, {2: 10 * USUAL_S})
+    made[2].idle_from_s = 0.0
+    made[2].outstanding = 1
+    probation = probation_of()
+    look_for(probation, ring(made), PERSISTENT_S)
+    assert probation.leaves == [made[2]]
+
+
 @pytest.mark.parametrize(("slow_looks", "found"), [(2, True), (1, False)])
 def test_a_leaf_that_is_slow_now_and_then_is_found_out_if_it_is_often(
     slow_looks: int, *, found: bool
