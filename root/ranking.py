@@ -242,7 +242,9 @@ def choose(
     if len(replicas) == 2 and not tried and replicas[0].preferred and replicas[1].preferred:
         first, second = replicas
     else:
-        candidates = _candidates(replicas, tried)
+        candidates = [leaf for leaf in replicas if leaf.preferred and leaf not in tried]
+        if not candidates or (tried and len(candidates) > 1):
+            candidates = _second_best(replicas, tried, candidates)
         if len(candidates) < 2:
             return candidates[0] if candidates else None
         first, second = random.sample(candidates, 2)
@@ -259,13 +261,12 @@ def choose(
     return first if first_cost < second_cost else second
 
 
-def _candidates(replicas: Sequence[Leaf], tried: Sequence[Leaf]) -> list[Leaf]:
-    """Return the leaves to choose from: of the best kind that there is."""
-    candidates = [leaf for leaf in replicas if leaf.preferred and leaf not in tried]
-    if not candidates:
-        candidates = [leaf for leaf in replicas if leaf.connected and leaf not in tried]
-    if tried and len(candidates) > 1:
-        domains = [leaf.domain for leaf in tried]
-        elsewhere = [leaf for leaf in candidates if leaf.domain not in domains]
-        return elsewhere or candidates
-    return candidates
+def _second_best(
+    replicas: Sequence[Leaf], tried: Sequence[Leaf], preferred: list[Leaf]
+) -> list[Leaf]:
+    """Return whom to choose from where not simply any of the ``preferred`` will do: there is
+    none, or a domain has been tried.
+    """
+    untried = preferred or [leaf for leaf in replicas if leaf.connected and leaf not in tried]
+    domains = [leaf.domain for leaf in tried]
+    return [leaf for leaf in untried if leaf.domain not in domains] or untried

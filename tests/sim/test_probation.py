@@ -127,7 +127,7 @@ def test_a_leaf_that_flapped_is_probed_again() -> None:
 
     async def main() -> None:
         trial = Trial(Adaptive())
-        for turn in range(3):
+        for turn in range(2):
             start_s = SLOW_AT_S + 30.0 * turn
             trial.say(start_s, trial.slow, 0)
             trial.say(start_s + 10.0, trial.usual, 0)
@@ -303,7 +303,7 @@ def test_a_healthy_fleet_has_nobody_on_probation(everywhere: Script) -> None:
     async def main() -> None:
         trial = Trial(Adaptive())
         trial.say(0.0, everywhere, *range(LEAVES))
-        await trial.until(60.0)
+        await trial.until(30.0)
         assert sent(trial.seen, "probe") == []
         await trial.ends_well()
 
