@@ -1,10 +1,11 @@
 """How much extra load hedges and failovers may cause: a token bucket filled by successes.
 
-Every answered leg earns ``max_extra_load`` tokens; every hedge, and every failover after an
-error or a refusal, spends one. A small floor per second lets a quiet system hedge at all
-(at one request a second, five per cent of it would come to one hedge in twenty seconds), and
-``burst`` bounds what can be saved up: some whole queries, unless the operator has set it, so it
-follows the number of shards. So in any window of w seconds with n answered legs
+Every answered leg earns ``max_extra_load`` tokens; every hedge, every probe of a leaf on
+probation, and every failover after an error or a refusal, spends one. A small floor per second
+lets a quiet system hedge at all (at one request a second, five per cent of it would come to one
+hedge in twenty seconds), and ``burst`` bounds what can be saved up: some whole queries, unless
+the operator has set it, so it follows the number of shards. So in any window of w seconds with
+n answered legs
 
     extra attempts <= n * max_extra_load + w * floor_per_s + burst
 
@@ -121,6 +122,11 @@ class Budget:
             self._tokens = min(self.burst, self._tokens + (now - self._at_s) * terms.floor_per_s)
         self._at_s = max(self._at_s, now)
         return self._tokens
+
+    @property
+    def allows_any(self) -> bool:
+        """Whether the operator accepts any extra attempt at all."""
+        return self.terms.max_extra_load > 0.0 and self.burst > 0.0
 
     @property
     def fullness(self) -> float:

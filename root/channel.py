@@ -142,6 +142,7 @@ class Channel:
             "leaf": self.name,
             "url": self.url,
             "connected": self.leaf.connected,
+            "probation": self.leaf.trial is not None,
             "problem": self.problem or None,
             "pid": hello.pid if hello else None,
             "domain": hello.domain if hello else None,

@@ -63,6 +63,7 @@ class Fleet:
     def _changed(self, channel: Channel) -> None:
         """Learn that a leaf has come, gone, or holds something else."""
         if channel.hello is not None and not channel.leaf.connected:
+            channel.leaf.domain = channel.hello.domain or channel.url
             channel.leaf.rejoin(asyncio.get_running_loop().time(), self._typical_latency_s())
         for held in channel.held:
             known = self.views.get(held.card.generation)
@@ -75,5 +76,5 @@ class Fleet:
             self.ready.set()
 
     def _typical_latency_s(self) -> float:
-        known = [c.leaf.latency_s for c in self.channels.values() if c.leaf.connected]
+        known = [c.leaf.latency_s for c in self.channels.values() if c.leaf.preferred]
         return sum(known) / len(known) if known else UNKNOWN_LATENCY_S

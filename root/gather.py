@@ -2,7 +2,7 @@
 
 Life of a gather:
 
-    start(now)          -> one SendAttempt per shard that has a replica
+    start(now)          -> one SendAttempt per shard that has a replica, and due probes
     handle(event, now)  -> what follows: SendAttempt, CancelAttempt, or nothing
     wakeup              the next instant at which it wants AlarmRang, or None
     outcome             None until decided; never changes after
@@ -194,7 +194,20 @@ class Gather:
         self._delay_s = self.policy.delay_s(terms.history, self)
         if not self._open:
             self._decide(now)
+        elif terms.probation is not None and terms.probation.leaves:
+            self._probe(terms.probation.due(now), now)
         return [SendAttempt(attempt) for attempt in attempts]
+
+    def _probe(self, due: Sequence[tuple[Leaf, int]], now: float) -> None:
+        """Send each leaf a probe, if it holds a shard and there is a token: another shard each
+        time, as shards differ.
+        """
+        races, attempts = self._races, self.attempts
+        for leaf, turn in due:
+            order = [races[(turn + i) % len(races)] for i in range(len(races))]
+            race = next((race for race in order if race.may_probe(leaf)), None)
+            if race is not None and self.terms.budget.spend(now):
+                attempts.append(race.probe(len(attempts), leaf, self.terms, now))
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Take a fact; return what is to be done about it."""
@@ -340,8 +353,7 @@ class Gather:
     def _give_up(self, now: float) -> list[Action]:
         losers: list[Attempt] = []
         for race in self._races:
-            if not race.decided:
-                losers.extend(race.give_up("timeout", self.terms, now))
+            losers.extend(race.give_up("timeout", self.terms, now))
         self._open = 0
         self._decide(now)
         return [CancelAttempt(loser) for loser in losers]

@@ -13,6 +13,11 @@ Rules, in the order in which they decide:
    whether the leaf is to blame. Where nothing can be started, the race is lost.
 5. A decided race accepts late events; they change the attempt and the statistics, not the
    result.
+6. A probe is sent beside the first attempt to measure a leaf on probation. Nobody waits for it
+   while another attempt is in flight or can be sent, and no limit of attempts counts it. It is
+   measured to its end: another attempt's win does not cancel it, only the end of the whole
+   query does. An answer is an answer, though: where it comes first it wins, and where nothing
+   else is left it is waited for, since the replica that has it is no candidate any more.
 
 An attempt ends once, with one fate:
 
@@ -40,14 +45,15 @@ from leaf.protocol import RefusalReason
 from root.budget import Budget
 from root.latency import Latency
 from root.pace import Pace
+from root.probation import Probation
 from root.ranking import Leaf, choose
 
-Kind = Literal["primary", "hedge", "failover"]
+Kind = Literal["primary", "hedge", "failover", "probe"]
 Fate = Literal["in_flight", "won", "lost", "cancelled", "failed"]
 FailureReason = RefusalReason | Literal["gone", "garbage"]
 MissingReason = Literal["timeout", "no_replica", "error", "refused"]
 
-KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover")
+KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover", "probe")
 FIRST_ATTEMPTS: Final[tuple[Kind, ...]] = ("primary", "failover")
 """The kinds of which a race has one in flight at most: what there would be without hedging."""
 
@@ -138,7 +144,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Terms:
-    """What the races of one gather have in common."""
+    """What the races of one gather have in common. With ``probation`` it probes its leaves."""
 
     random: Random
     budget: Budget
@@ -147,6 +153,7 @@ class Terms:
     attempts_max: int = 2
     pace: Pace = field(default_factory=Pace)
     tally: Tally = field(default_factory=Tally)
+    probation: Probation | None = None
 
 
 class Race(msgspec.Struct, gc=False):
@@ -190,6 +197,16 @@ class Race(msgspec.Struct, gc=False):
         terms.tally.hedged += 1
         return self._send(number, leaf, "hedge", terms, now)
 
+    def may_probe(self, leaf: Leaf) -> bool:
+        """Whether ``leaf`` is a replica that this race has not tried."""
+        return leaf in self.replicas and all(a.leaf is not leaf for a in self.attempts)
+
+    def probe(self, number: int, leaf: Leaf, terms: Terms, now: float) -> Attempt:
+        """Send a probe to ``leaf``, which is on probation; the token for it has been spent."""
+        attempt = self._send(number, leaf, "probe", terms, now)
+        leaf.probed_by(attempt, now)
+        return attempt
+
     def may_hedge(self, terms: Terms) -> bool:
         """Whether rule 3 and the limit of attempts allow one more."""
         return (
@@ -203,16 +220,19 @@ class Race(msgspec.Struct, gc=False):
         took_s = now - attempt.sent_s
         if self.reply is not None or self.missing is not None:
             self._end_late(attempt, "lost", terms, now)
-            attempt.leaf.answered(took_s)
+            _took(attempt, took_s)
             return ()
         self._end(attempt, "won", terms, now)
-        attempt.leaf.answered(took_s)
-        terms.history.finished(took_s)
-        if attempt.kind == "hedge":
-            terms.ledger.hedge_wins += 1
-            terms.tally.hedge_wins += 1
+        if attempt.kind == "probe":
+            attempt.leaf.probe_took(took_s)
+        else:
+            attempt.leaf.answered(took_s)
+            terms.history.finished(took_s)
+            if attempt.kind == "hedge":
+                terms.ledger.hedge_wins += 1
+                terms.tally.hedge_wins += 1
         self.reply = reply
-        return self._cancel_rest(terms, now) if self.in_flight else ()
+        return self._cancel_rest(terms, now, probes_too=False) if self.in_flight else ()
 
     @property
     def longest_in_flight(self) -> Attempt:
@@ -235,6 +255,9 @@ class Race(msgspec.Struct, gc=False):
         """
         if attempt.cancel_sent:
             self._end_late(attempt, "cancelled", terms, now)
+            if reason == "cancelled" and attempt.service_us:
+                # The work had begun and was done: the wait was cancelled, not the measurement.
+                _took(attempt, now - attempt.sent_s)
             return None
         self._end(attempt, "failed", terms, now)
         attempt.reason = reason
@@ -245,19 +268,25 @@ class Race(msgspec.Struct, gc=False):
             terms.budget.failed(now)
         if reason == "busy":
             terms.budget.push_back(now)
-        if self.decided or self.in_flight:
+        if reason == "expired" and attempt.kind == "probe":
+            attempt.leaf.probe_took_at_least(now - attempt.sent_s)
+        if self.decided or (self.in_flight and self._is_waited_for()):
             return None
         leaf = None if too_late else self._next_replica(conduct, terms, now)
         if leaf is None:
-            self.missing = conduct.missing
+            if not (self.in_flight and conduct.next_replica):
+                self.missing = conduct.missing
             return None
         terms.tally.failed_over += 1
         return self._send(number, leaf, "failover", terms, now)
 
     def give_up(self, missing: MissingReason, terms: Terms, now: float) -> Sequence[Attempt]:
-        """Decide without an answer; return the attempts to cancel."""
-        self.missing = missing
-        return self._cancel_rest(terms, now)
+        """End the query for this race, without an answer if there is none; return what to
+        cancel: with the query's end nothing is waited for any more, not even probes.
+        """
+        if not self.decided:
+            self.missing = missing
+        return self._cancel_rest(terms, now, probes_too=True) if self.in_flight else ()
 
     def _next_replica(self, conduct: Conduct, terms: Terms, now: float) -> Leaf | None:
         if not conduct.next_replica:
@@ -281,8 +310,16 @@ class Race(msgspec.Struct, gc=False):
         return False
 
     def _counted_attempts(self) -> int:
-        """Attempts that somebody is doing or has done: those on lost leaves cost nobody."""
-        return sum(a.reason != "gone" for a in self.attempts)
+        """Attempts made for the answer, that somebody is doing or has done: those on lost leaves
+        cost nobody.
+        """
+        return sum(a.reason != "gone" and a.kind != "probe" for a in self.attempts)
+
+    def _is_waited_for(self) -> bool:
+        """Whether an attempt is in flight that is not a mere probe."""
+        return any(
+            a.fate == "in_flight" and not a.cancel_sent and a.kind != "probe" for a in self.attempts
+        )
 
     def _send(self, number: int, leaf: Leaf, kind: Kind, terms: Terms, now: float) -> Attempt:
         attempt = Attempt(number, self.slot, self.shard, leaf, kind, now)
@@ -310,14 +347,33 @@ class Race(msgspec.Struct, gc=False):
         if winner is not None and winner.kind == "hedge" and attempt.kind in FIRST_ATTEMPTS:
             terms.ledger.saved_s += now - winner.ended_s
 
-    def _cancel_rest(self, terms: Terms, now: float) -> Sequence[Attempt]:
-        """Mark what is in flight as cancelled; the losers are censored samples."""
-        cancelled = [a for a in self.attempts if a.fate == "in_flight" and not a.cancel_sent]
+    def _cancel_rest(self, terms: Terms, now: float, *, probes_too: bool) -> Sequence[Attempt]:
+        """Mark what is in flight as cancelled; the losers are censored samples.
+
+        A probe's time is none of the history's: that is what attempts on leaves with traffic
+        take, and decides when those are late.
+        """
+        cancelled = [
+            a
+            for a in self.attempts
+            if a.fate == "in_flight" and not a.cancel_sent and (probes_too or a.kind != "probe")
+        ]
         for attempt in cancelled:
             attempt.cancel_sent = True
             waited_s = now - attempt.sent_s
-            terms.history.at_least(waited_s)
-            attempt.leaf.took_at_least(waited_s)
-        self.in_flight = 0
+            if attempt.kind == "probe":
+                attempt.leaf.probe_took_at_least(waited_s)
+            else:
+                terms.history.at_least(waited_s)
+                attempt.leaf.took_at_least(waited_s)
+        self.in_flight -= len(cancelled)
         terms.tally.cancelled += len(cancelled)
         return cancelled
+
+
+def _took(attempt: Attempt, seconds: float) -> None:
+    """Tell the leaf how long it took."""
+    if attempt.kind == "probe":
+        attempt.leaf.probe_took(seconds)
+    else:
+        attempt.leaf.answered(seconds)

@@ -1,5 +1,10 @@
 """Which replica gets an attempt: the better of two random candidates.
 
+Candidates are the connected leaves that the race has not tried: those that are not on
+probation, if there are any, and of these those in a domain that the race has not tried
+either, if there are any. What fails together should not be tried in succession; a leaf on
+probation (``root.probation``) serves only where nobody else can.
+
 The cost of a leaf is (outstanding + 1) x smoothed latency, raised by its recent failures and
 while it is new:
 
@@ -17,8 +22,10 @@ that does not even answer cancels, because it is stopped, soon looks as busy as 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from random import Random
+from typing import Protocol
 
 SMOOTHING = 0.05
 """Weight of one leg in the smoothed latency: about the last twenty legs count."""
@@ -46,26 +53,73 @@ FAIR = 0.5
 UNKNOWN_LATENCY_S = 0.005
 """Where there is no measurement at all, anywhere. Only ratios between leaves matter."""
 
+PROBES = 8
+"""A leaf on probation is judged by the mean of so many probes, the last ones: at five a second
+that takes under two seconds, and one stall among them keeps it waiting for no longer."""
+
+
+class Probe(Protocol):
+    """An attempt that measures a leaf on probation."""
+
+    @property
+    def fate(self) -> str:
+        """``in_flight`` until it has ended."""
+        ...
+
+
+class Trial:
+    """What a leaf on probation has shown so far. ``probed_s`` is when the last probe was sent,
+    or the probation began; ``sent`` counts probes.
+    """
+
+    __slots__ = ("_took_s", "probed_s", "sent")
+
+    def __init__(self, now: float) -> None:
+        """Start without a probe."""
+        self.probed_s = now
+        self.sent = 0
+        self._took_s: deque[float] = deque(maxlen=PROBES)
+
+    def took(self, seconds: float) -> None:
+        """Add the time of a probe."""
+        self._took_s.append(seconds)
+
+    @property
+    def latency_s(self) -> float | None:
+        """Mean of the last probes, in seconds; None before there are enough."""
+        return sum(self._took_s) / PROBES if len(self._took_s) == PROBES else None
+
 
 class Leaf:
-    """A leaf as the root sees it: what it owes, how fast and how reliable it has been."""
+    """A leaf as the root sees it: what it owes, how fast and how reliable it has been.
+
+    ``domain`` names what fails together with it; ``preferred`` says that it is connected and
+    not on probation; ``trial`` is there while it is on probation; ``probe`` is the last one.
+    """
 
     __slots__ = (
+        "_connected",
         "_failed_at_s",
         "_failing",
         "_outdated",
-        "connected",
+        "domain",
         "idle_from_s",
         "joined_s",
         "latency_s",
         "name",
         "outstanding",
         "penalized_until_s",
+        "preferred",
+        "probe",
+        "trial",
     )
 
     def __init__(self, name: str, now: float, latency_s: float = UNKNOWN_LATENCY_S) -> None:
         """``latency_s`` is what to assume before the first answer: its peers' average."""
         self.name = name
+        self.domain = name
+        self.trial: Trial | None = None
+        self.probe: Probe | None = None
         self.connected = True
         self.joined_s = now
         self.latency_s = latency_s
@@ -75,6 +129,19 @@ class Leaf:
         self._failing = 0.0
         self._failed_at_s = now
         self._outdated = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether anything can be sent to it."""
+        return self._connected
+
+    @connected.setter
+    def connected(self, connected: bool) -> None:
+        """A lost connection ends probation: who comes back is new."""
+        self._connected = connected
+        if not connected:
+            self.trial = None
+        self.preferred = connected and self.trial is None
 
     def chosen(self, now: float) -> None:
         """Take one more attempt. After idleness it is judged afresh, by what comes of it."""
@@ -131,8 +198,33 @@ class Leaf:
     def _forgiven(self, now: float) -> float:
         return float(0.5 ** ((now - self.idle_from_s) / FORGIVEN_HALF_LIFE_S))
 
+    def put_on_probation(self, now: float) -> None:
+        """Take part in no race that others can run, but for probes."""
+        self.trial = Trial(now)
+        self.preferred = False
+
+    def probed_by(self, probe: Probe, now: float) -> None:
+        """Take a probe, if still on probation; a race has chosen it."""
+        self.probe = probe
+        if self.trial is not None:
+            self.trial.probed_s = now
+            self.trial.sent += 1
+
+    def probe_took(self, seconds: float) -> None:
+        """Learn from a probe that was answered after ``seconds``."""
+        self.answered(seconds)
+        if self.trial is not None:
+            self.trial.took(seconds)
+
+    def probe_took_at_least(self, seconds: float) -> None:
+        """Learn from a probe without an answer: it is no sign of being faster than known."""
+        self.took_at_least(seconds)
+        if self.trial is not None:
+            self.trial.took(max(seconds, self.latency_s))
+
     def rejoin(self, now: float, latency_s: float) -> None:
-        """Come back after a lost connection, as a new leaf would."""
+        """Come back after a lost connection or from probation, as a new leaf would."""
+        self.trial = None
         self.connected = True
         self.joined_s = now
         self.latency_s = latency_s
@@ -145,12 +237,14 @@ def choose(
 ) -> Leaf | None:
     """Return the replica for the next attempt, or None if none is left.
 
-    Only connected leaves that are not in ``tried`` count. Equal costs are decided by lot.
+    Never one that is in ``tried`` or not connected. Equal costs are decided by lot.
     """
-    if len(replicas) == 2 and not tried and replicas[0].connected and replicas[1].connected:
+    if len(replicas) == 2 and not tried and replicas[0].preferred and replicas[1].preferred:
         first, second = replicas
     else:
-        candidates = [leaf for leaf in replicas if leaf.connected and leaf not in tried]
+        candidates = [leaf for leaf in replicas if leaf.preferred and leaf not in tried]
+        if not candidates or (tried and len(candidates) > 1):
+            candidates = _second_best(replicas, tried, candidates)
         if len(candidates) < 2:
             return candidates[0] if candidates else None
         first, second = random.sample(candidates, 2)
@@ -165,3 +259,14 @@ def choose(
     if first_cost == second_cost:
         return first if random.random() < FAIR else second
     return first if first_cost < second_cost else second
+
+
+def _second_best(
+    replicas: Sequence[Leaf], tried: Sequence[Leaf], preferred: list[Leaf]
+) -> list[Leaf]:
+    """Return whom to choose from where not simply any of the ``preferred`` will do: there is
+    none, or a domain has been tried.
+    """
+    untried = preferred or [leaf for leaf in replicas if leaf.connected and leaf not in tried]
+    domains = [leaf.domain for leaf in tried]
+    return [leaf for leaf in untried if leaf.domain not in domains] or untried

@@ -28,6 +28,7 @@ from root.hedging import MIN_SAMPLES, Off, Policy, Shadow
 from root.latency import Latency
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
+from root.probation import Probation
 from root.pursuit import Phase, Pursuit
 from root.query import check_text, check_tree, cost_class, is_exact, parse
 from root.race import Ledger, Terms
@@ -60,6 +61,7 @@ class Searches:
         self.settings = settings
         self.budget = Budget(settings.budget, now)
         self.ledger = Ledger()
+        self.probation = Probation(self.budget, now)
         self.histories: dict[str, Latency] = {}
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
@@ -185,6 +187,8 @@ class Searches:
         now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
         terms = self._terms(history, now)
         policy = self._policy(request)
+        if kind == "search" and request.priority != "batch":
+            terms.probation = self.probation  # other times than most attempts' would not compare
         wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
         shards = [(shard, view.replicas[shard]) for shard in wanted]
         gather = Gather(shards, policy, terms, deadline_s, enough)
@@ -220,6 +224,7 @@ class Searches:
         if view is None:
             raise NoShards("no leaf that holds anything is connected")
         self.budget.fit(len(view.replicas))
+        self.probation.look(view.replicas, now)
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         self._requests += 1
         return Pursuit(view, now, now + timeout_ms / 1000.0, request, self._requests)

@@ -186,6 +186,11 @@ class _Collector:
         connected = GaugeMetricFamily(
             "hedgerow_root_leaf_connected", "1 if the channel to the leaf is up.", labels=["leaf"]
         )
+        probation = GaugeMetricFamily(
+            "hedgerow_root_leaf_on_probation",
+            "1 if the leaf is slower than its peers and gets nothing but probes.",
+            labels=["leaf"],
+        )
         outstanding = GaugeMetricFamily(
             "hedgerow_root_leaf_outstanding", "Legs that the leaf has not ended.", labels=["leaf"]
         )
@@ -210,6 +215,7 @@ class _Collector:
         )
         for url, channel in self._fleet.channels.items():
             connected.add_metric([url], float(channel.leaf.connected))
+            probation.add_metric([url], float(channel.leaf.trial is not None))
             outstanding.add_metric([url], channel.owed)
             latency.add_metric([url], channel.leaf.latency_s)
             seen.add_metric([url], channel.seen_s)
@@ -218,4 +224,4 @@ class _Collector:
                 ratio.add_metric([url], channel.seen_s * 1e6 / channel.reported_us)
             frames.add_metric([url, "sent"], channel.frames_sent)
             frames.add_metric([url, "received"], channel.frames_received)
-        yield from (connected, outstanding, latency, seen, reported, ratio, frames)
+        yield from (connected, probation, outstanding, latency, seen, reported, ratio, frames)

@@ -27,6 +27,7 @@ from root.gather import Gather, Outcome
 from root.hedging import Policy
 from root.latency import Latency
 from root.pace import Pace
+from root.probation import Probation
 from root.race import Attempt, Ledger, Terms
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
@@ -60,11 +61,13 @@ class ScriptedFleet(Fleet):
         *,
         answer: Answer = one_hit,
         workers: int = WORKERS,
+        domains: Sequence[str] = (),
     ) -> None:
-        """Every leaf begins with the same script."""
+        """Every leaf begins with the same script, in a domain of its own unless told."""
         super().__init__([f"http://leaf-{i}" for i in range(len(holdings))], "root")
         self._generation = generation
         self._holdings = holdings
+        self._domains = domains or [f"leaf-{i}" for i in range(len(holdings))]
         self._channels = list(self.channels.values())
         self.leaves = [ScriptedLeaf(c.leaf, script, answer, workers) for c in self._channels]
         self._by_url = dict(zip(self.channels, self.leaves, strict=True))
@@ -105,9 +108,8 @@ class ScriptedFleet(Fleet):
     def come_back(self, number: int) -> None:
         """Connect to a leaf, which says hello."""
         channel = self._channels[number]
-        channel.hello = LeafHello(
-            PROTOCOL_VERSION, f"leaf-{number}", "here", pid=1, holdings=(), workers=1
-        )
+        name, domain = f"leaf-{number}", self._domains[number]
+        channel.hello = LeafHello(PROTOCOL_VERSION, name, domain, pid=1, holdings=(), workers=1)
         channel.held = [Held(channel.leaf, self._generation, self._holdings[number])]
         channel.problem = ""
         self._changed(channel)
@@ -156,6 +158,7 @@ class BareRoot:
         self.ledger = Ledger()
         self.history = Latency(now)
         self.pace = Pace()
+        self.probation = Probation(self.budget, now)
         self._random = Random(f"{seed}:replicas")
         self._view = fleet.view()
 
@@ -164,11 +167,13 @@ class BareRoot:
         now = asyncio.get_running_loop().time()
         deadline_s = now + (timeout_s or self.timeout_s)
         terms = Terms(
-            self._random, self.budget, self.ledger, self.history, self.attempts_max, self.pace
+            *(self._random, self.budget, self.ledger, self.history, self.attempts_max, self.pace),
+            probation=self.probation,
         )
         self._view = self.fleet.view() or self._view
         assert self._view is not None  # noqa: S101 (a fleet has all its leaves when it is made)
         self.budget.fit(len(self._view.replicas))
+        self.probation.look(self._view.replicas, now)
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
         ask = Ask("search", GENERATION, body, deadline_s)
         outcome = await scatter(gather, ask, self.fleet)

@@ -263,6 +263,7 @@ def test_the_topology_is_what_leaves_say_they_hold() -> None:
 
     async def body(serving: Served) -> None:
         serving.fleet.disconnect(3)
+        serving.fleet[1].leaf.put_on_probation(0.0)
         topology = (await serving.client.get("/topology")).json
         assert topology["generation"] == serving.corpus.card.generation
         assert [shard["leaves"] for shard in topology["shards"]] == [
@@ -273,6 +274,8 @@ def test_the_topology_is_what_leaves_say_they_hold() -> None:
         ]
         leaves = topology["leaves"]
         assert [leaf["connected"] for leaf in leaves] == [True, True, True, False]
+        assert [leaf["probation"] for leaf in leaves] == [False, True, False, False]
+        assert [leaf["domain"] for leaf in leaves] == ["leaf-0", "leaf-1", "leaf-2", None]
         assert leaves[3]["problem"] == "the connection was closed"
         assert leaves[0]["problem"] is None
 

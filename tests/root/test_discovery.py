@@ -65,6 +65,16 @@ def test_a_view_keeps_the_leaves_that_may_come_back() -> None:
     run(body)
 
 
+def test_a_leaf_is_in_the_domain_that_it_names() -> None:
+    """One that names none is a domain of its own."""
+
+    async def body() -> None:
+        fleet = ScriptedFleet(card(1), [[0], [0], [0]], takes(0.01), domains=["a", "b", ""])
+        assert [leaf.leaf.domain for leaf in fleet.leaves] == ["a", "b", "http://leaf-2"]
+
+    run(body)
+
+
 def test_a_leaf_that_comes_back_is_taken_for_average() -> None:
     """Its speed is not known any more: it starts with its peers' average, slowly."""
 

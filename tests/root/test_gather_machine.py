@@ -32,6 +32,7 @@ from root.gather import (
 )
 from root.hedging import Fixed, Off, Policy, Quantile
 from root.latency import Latency
+from root.probation import PROBE_EVERY_S, UNPROBED_S, Probation
 from root.race import CONDUCT, FATES, Attempt, FailureReason, IllegalEvent, Terms
 from tests.root.conftest import NOTHING_EXTRA, PLENTY, history_of, leaves, terms
 
@@ -65,12 +66,21 @@ class Gathers(RuleBasedStateMachine):
         history=st.sampled_from([None, 0.001, 0.01]),
         attempts_max=st.integers(1, 3),
         seed=st.integers(0, 3),
+        sick=st.sets(st.integers(0, LEAVES - 1)),
     )
     def begin(
-        self, budget: BudgetTerms, history: float | None, attempts_max: int, seed: int
+        self,
+        budget: BudgetTerms,
+        history: float | None,
+        attempts_max: int,
+        seed: int,
+        sick: set[int],
     ) -> None:
         known = Latency(0.0) if history is None else history_of(history)
         self.base = terms(budget=budget, history=known, attempts_max=attempts_max, seed=seed)
+        self.base.probation = Probation(self.base.budget, 0.0)
+        for number in sorted(sick):
+            self.leaf_goes_on_probation(number)
 
     # --- what happens ---
 
@@ -78,7 +88,10 @@ class Gathers(RuleBasedStateMachine):
     @rule(shards=replica_sets, policy=policies, left_s=st.sampled_from([0.0, 0.05, 1.0]))
     def ask(self, shards: list[list[int]], policy: Policy, left_s: float) -> None:
         base = self.base
-        given = Terms(base.random, base.budget, base.ledger, base.history, base.attempts_max)
+        given = Terms(
+            *(base.random, base.budget, base.ledger, base.history, base.attempts_max),
+            probation=base.probation,
+        )
         replicas = [[self.leaves[i] for i in held] for held in shards]
         gather = Gather(enumerate(replicas), policy, given, self.now + left_s)
         self.gathers.append(gather)
@@ -113,6 +126,14 @@ class Gathers(RuleBasedStateMachine):
     def leaf_returns(self, number: int) -> None:
         if not self.leaves[number].connected:
             self.leaves[number].rejoin(self.now, 0.01)
+
+    @rule(number=st.integers(0, LEAVES - 1))
+    def leaf_goes_on_probation(self, number: int) -> None:
+        leaf = self.leaves[number]
+        if leaf.preferred:
+            leaf.put_on_probation(self.now - 2 * PROBE_EVERY_S)
+            assert self.base.probation is not None
+            self.base.probation.leaves.append(leaf)
 
     @precondition(lambda self: self.gathers)
     @rule(data=st.data())
@@ -222,7 +243,8 @@ class Gathers(RuleBasedStateMachine):
     @invariant()
     def attempts_are_limited(self) -> None:
         for gather in self.gathers:
-            made = Counter(a.slot for a in gather.attempts if a.reason != "gone")
+            counted = [a for a in gather.attempts if a.reason != "gone" and a.kind != "probe"]
+            made = Counter(a.slot for a in counted)
             assert max(made.values(), default=0) <= gather.terms.attempts_max
 
     @invariant()
@@ -260,9 +282,16 @@ class Gathers(RuleBasedStateMachine):
             racing = {
                 attempt.slot
                 for flown_by, attempt in self.flying
-                if flown_by is gather and not attempt.cancel_sent
+                if flown_by is gather
+                and not attempt.cancel_sent
+                and not gather._races[attempt.slot].decided
             }
             assert gather.answered + len(racing) == gather.legs
+
+    @invariant()
+    def a_leaf_owes_one_probe_at_most(self) -> None:
+        probes = Counter(a.leaf.name for _, a in self.flying if a.kind == "probe")
+        assert max(probes.values(), default=0) <= 1 + int(self.now / UNPROBED_S)
 
     @invariant()
     def races_know_what_is_in_flight(self) -> None:

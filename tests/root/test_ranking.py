@@ -15,6 +15,7 @@ from root.ranking import (
     FAILURES_FORGOTTEN_S,
     FORGIVEN_HALF_LIFE_S,
     IDLE_S,
+    PROBES,
     SLOW_START_FACTOR,
     SLOW_START_S,
     SMOOTHING,
@@ -173,6 +174,63 @@ def test_a_leaf_that_was_slow_once_gets_its_share_again() -> None:
     assert min(chosen) > 0.3 * sum(chosen)
 
 
+# --- probation ---------------------------------------------------------------------------
+
+
+def test_probation_ends_with_the_connection() -> None:
+    """A leaf is preferred while it is connected and not on probation."""
+    leaf = leaves(1)[0]
+    assert leaf.preferred
+    leaf.put_on_probation(0.0)
+    assert (leaf.connected, leaf.preferred) == (True, False)
+    leaf.connected = False
+    assert leaf.trial is None
+    leaf.connected = True
+    assert leaf.preferred
+
+
+def test_a_trial_knows_a_latency_once_it_has_enough_probes() -> None:
+    """It is the mean of the last ones: what was before is forgotten."""
+    leaf = leaves(1)[0]
+    leaf.put_on_probation(0.0)
+    trial = leaf.trial
+    assert trial is not None
+    for _ in range(PROBES - 1):
+        leaf.probe_took(1.0)
+        assert trial.latency_s is None
+    leaf.probe_took(0.2)
+    assert trial.latency_s == pytest.approx((PROBES - 1 + 0.2) / PROBES)
+    for _ in range(PROBES):
+        leaf.probe_took(0.2)
+    assert trial.latency_s == pytest.approx(0.2)
+
+
+def test_probes_without_an_answer_make_no_leaf_look_faster() -> None:
+    """One given up early counts as what is known of the leaf, one given up late as so long."""
+    leaf = leaves(1)[0]
+    leaf.latency_s = 1.0
+    leaf.put_on_probation(0.0)
+    trial = leaf.trial
+    assert trial is not None
+    for _ in range(PROBES):
+        leaf.probe_took_at_least(0.01)
+    assert trial.latency_s == leaf.latency_s == 1.0
+    for _ in range(PROBES):
+        leaf.probe_took_at_least(3.0)
+    assert trial.latency_s == pytest.approx(3.0)
+    assert leaf.latency_s > 1.0
+
+
+def test_probes_that_end_after_probation_are_ordinary_measurements() -> None:
+    """They change what is known of the leaf, and no trial."""
+    leaf = leaves(1)[0]
+    known_s = leaf.latency_s
+    leaf.probe_took(known_s + 1.0)
+    leaf.probe_took_at_least(known_s + 2.0)
+    assert leaf.latency_s > known_s + SMOOTHING
+    assert leaf.trial is None
+
+
 # --- choosing ----------------------------------------------------------------------------
 
 
@@ -197,6 +255,38 @@ def test_only_untried_connected_leaves_are_chosen(
     if len(possible) == 2:
         assert chosen is not None
         assert chosen.cost(0.0) == min(leaf.cost(0.0) for leaf in possible)
+
+
+@given(
+    states=st.lists(st.sampled_from(["lost", "probation", "well"]), max_size=6),
+    domains=st.lists(st.sampled_from("xyz"), min_size=6, max_size=6),
+    tried=st.sets(st.integers(0, 5)),
+    seed=st.integers(0, 5),
+)
+def test_the_best_kind_of_candidate_is_chosen(
+    states: list[str], domains: list[str], tried: set[int], seed: int
+) -> None:
+    """Off probation before on it, then out of the domains tried before in them; never a leaf
+    that was tried or is not connected, and always one while there is one.
+    """
+    replicas = leaves(len(states))
+    for leaf, state, domain in zip(replicas, states, domains, strict=False):
+        leaf.domain = domain
+        if state == "probation":
+            leaf.put_on_probation(0.0)
+        leaf.connected = state != "lost"
+    used = [leaf for i, leaf in enumerate(replicas) if i in tried]
+    possible = [leaf for leaf in replicas if leaf.connected and leaf not in used]
+    chosen = choose(replicas, used, Random(seed), 0.0)
+    if not possible:
+        assert chosen is None
+        return
+    assert chosen in possible
+    kind = [leaf for leaf in possible if leaf.preferred] or possible
+    assert chosen in kind
+    domains_tried = {leaf.domain for leaf in used}
+    if any(leaf.domain not in domains_tried for leaf in kind):
+        assert chosen.domain not in domains_tried
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ How searches do when leaves are in trouble is in tests/sim.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from root.budget import BudgetTerms
 from root.config import Settings
 from root.errors import BadRequest, NotCovered, Overloaded
 from root.hedging import MIN_SAMPLES
+from root.probation import PROBE_EVERY_S
 from root.requests import SearchRequest
 from root.search import DEPTH_MARGIN, FETCH_SHARE, Searches
 from tests.sim.corpus import Corpus
@@ -305,5 +307,48 @@ def test_a_request_has_one_number_in_all_of_its_phases() -> None:
         for kind in ("search", "fetch"):
             assert [leg.flight.ask.query for leg in asked.legs(kind)].count(1) > 0
             assert {leg.flight.ask.query for leg in asked.legs(kind)} == {1, 2}
+
+    asking(body)
+
+
+@pytest.mark.parametrize(
+    ("priority", "hedge", "probes"),
+    [("interactive", None, 1), ("interactive", "off", 1), ("batch", None, 0)],
+)
+def test_probes_ride_on_the_search_phase_of_interactive_queries(
+    priority: str, hedge: str | None, probes: int
+) -> None:
+    """Whatever the hedging policy: choosing a leaf is no hedging. A fetch carries none."""
+
+    async def body(asked: Asked) -> None:
+        await asked.search()
+        sick = asked.fleet[0].leaf
+        sick.put_on_probation(0.0)
+        asked.searches.probation.leaves.append(sick)
+        await asyncio.sleep(PROBE_EVERY_S)
+        answer = await asked.search(priority=priority, hedge=hedge, trace=True)
+        kinds = {
+            phase["phase"]: [attempt["kind"] for attempt in phase["attempts"]]
+            for phase in answer["trace"]
+        }
+        assert kinds["search"].count("probe") == probes
+        assert "probe" not in kinds["fetch"]
+        fetched = len(kinds["fetch"])
+        assert answer["attempts"]["sent"] == SHARDS + probes + fetched
+
+    asking(body)
+
+
+def test_a_leaf_that_is_slow_for_long_goes_on_probation() -> None:
+    """Every query looks whether one does; what is answered does not suffer from it."""
+
+    async def body(asked: Asked) -> None:
+        sick = asked.fleet[0].leaf
+        sick.latency_s, sick.idle_from_s = 1.0, math.inf
+        for _ in range(120):
+            await asked.search()
+            await asyncio.sleep(0.02)
+        assert [leaf.leaf.trial is None for leaf in asked.fleet.leaves] == [False, True, True, True]
+        assert asked.searches.ledger.sent["probe"] > 0
 
     asking(body)

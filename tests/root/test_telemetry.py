@@ -135,14 +135,17 @@ def test_it_is_shown_why_hedging_rests(failure: FailureReason, reason: str) -> N
 
 
 def test_every_leaf_is_shown_by_its_address() -> None:
-    """Whether it is connected, and how long its legs take."""
+    """Whether it is connected, whether on probation, and how long its legs take."""
 
     async def body(serving: Served) -> None:
         serving.fleet.disconnect(2)
+        serving.fleet[1].leaf.put_on_probation(0.0)
         await serving.client.get("/search?q=a")
         for number in range(4):
             url = f"http://leaf-{number}"
             assert await serving.metric("hedgerow_root_leaf_connected", leaf=url) == (number != 2)
+            on_probation = await serving.metric("hedgerow_root_leaf_on_probation", leaf=url)
+            assert on_probation == (number == 1)
             assert await serving.metric("hedgerow_root_leaf_outstanding", leaf=url) == 0
             assert await serving.metric("hedgerow_root_leaf_latency_seconds", leaf=url) > 0
 

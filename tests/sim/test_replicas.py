@@ -54,6 +54,31 @@ def _leaves_by_shard(seen: Seen) -> dict[int, list[str]]:
     return tried
 
 
+def test_a_second_attempt_goes_to_another_failure_domain() -> None:
+    """Of three replicas two share a domain: a hedge never goes from one of them to the other,
+    and where the other domain is lost, it does.
+    """
+
+    async def main() -> None:
+        fleet = ScriptedFleet(
+            card(30), [list(range(30))] * 3, takes(0.01), domains=["rack 1", "rack 1", "rack 2"]
+        )
+        root = BareRoot(fleet, Fixed(0.005), PLENTY)
+        await root.open_loop(constant(20.0, 1.0))  # without a history nothing is hedged
+        pairs = [await _hedged_pairs(root) for _ in range(50)]
+        assert all(pair != {"leaf-0", "leaf-1"} for query in pairs for pair in query)
+        assert sum(map(len, pairs)) == 50 * 30
+        fleet.disconnect(2)
+        assert await _hedged_pairs(root) == [{"leaf-0", "leaf-1"}] * 30
+
+    run(main)
+
+
+async def _hedged_pairs(root: BareRoot) -> list[set[str]]:
+    tried = _leaves_by_shard(await root.query()).values()
+    return [{name.removeprefix("http://") for name in names} for names in tried]
+
+
 @pytest.mark.parametrize("replicas", [1, 2], ids=["one replica", "the other is down"])
 def test_a_slow_only_replica_is_waited_for(replicas: int) -> None:
     """With nobody to hedge to, the slow answer is the answer, and the lack is counted."""
