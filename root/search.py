@@ -9,8 +9,11 @@ the request started with.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from math import ceil
+from operator import itemgetter
 from random import Random
 from typing import Any, Final
 
@@ -32,7 +35,9 @@ from root.query import check_text, check_tree, cost_class, is_exact, parse
 from root.race import Ledger, Terms
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
+from root.shapes import subject_of
 from root.topology import View
+from root.trials import Trials
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +65,7 @@ class Searches:
         self.ledger = Ledger()
         self.histories: dict[str, Latency] = {}
         self.paces: dict[str, Pace] = {}
+        self.trials = Trials(fleet, settings.seed)
         self._random = Random(f"{settings.seed}:replicas")
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
@@ -124,15 +130,32 @@ class Searches:
         depth = request.offset + request.k
         depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
         left_s = pursuit.deadline_s - pursuit.arrived_s
-        outcome = await self._gather(
-            pursuit,
-            "search",
-            cost_class(query),
-            msgspec.json.encode(SearchBody(query, depth)),
-            pursuit.deadline_s - FETCH_SHARE * left_s,
+        outcome = await self._ask_all(
+            pursuit, query, depth, pursuit.deadline_s - FETCH_SHARE * left_s
         )
         self._raise_where_nothing_answered(pursuit, outcome)
         return self._merged(pursuit, outcome, request.offset, request.k, slack)
+
+    async def _ask_all(
+        self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
+    ) -> Outcome:
+        """Ask every shard; first one of them alone, where the query may do harm."""
+        history, body = cost_class(query), msgspec.json.encode(SearchBody(query, depth))
+        if not self.settings.canary:
+            return await self._gather(pursuit, "search", history, body, deadline_s)
+        subject = subject_of(query, depth, body)
+        ask = Ask("search", pursuit.view.card.generation, body, deadline_s)
+        new_terms = partial(self._terms, history, pursuit.arrived_s)
+        first = await self.trials.first_shard(pursuit, subject, ask, new_terms)
+        if first is not None and not first.replies:
+            return first
+        tried = dict(first.replies) if first is not None else {}
+        outcome = await self._gather(pursuit, "search", history, body, deadline_s, without=tried)
+        self.trials.shapes.watch(subject, pursuit.phases[-1].attempts, outcome.decided_s)
+        if not tried:
+            return outcome
+        replies = sorted([*tried.items(), *outcome.replies], key=itemgetter(0))
+        return replace(outcome, replies=replies)
 
     def _merged(
         self, pursuit: Pursuit, outcome: Outcome, offset: int, k: int, slack: float
@@ -170,6 +193,7 @@ class Searches:
         body: bytes,
         deadline_s: float,
         ordinals: Mapping[int, Sequence[int]] | None = None,
+        without: Container[int] = (),
     ) -> Outcome:
         view, request = pursuit.view, pursuit.request
         now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
@@ -178,7 +202,7 @@ class Searches:
         if request.priority == "batch":
             policy = Off()
         wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
-        shards = [(shard, view.replicas[shard]) for shard in wanted]
+        shards = [(shard, view.replicas[shard]) for shard in wanted if shard not in without]
         gather = Gather(shards, policy, terms, deadline_s)
         ask = Ask(kind, view.card.generation, body, deadline_s, request.priority, ordinals)
         outcome = await scatter(gather, ask, self.fleet)

@@ -84,6 +84,7 @@ class _Collector:
         """Yield every metric family."""
         yield from self._attempts()
         yield from self._hedging()
+        yield from self._canaries()
         yield from self._leaves()
 
     def _attempts(self) -> Iterator[Metric]:
@@ -147,6 +148,24 @@ class _Collector:
             if delay_s < NEVER_S:
                 trigger.add_metric([name], delay_s)
         yield trigger
+
+    def _canaries(self) -> Iterator[Metric]:
+        shapes = self._searches.trials.shapes
+        yield CounterMetricFamily(
+            "hedgerow_canaries_sent",
+            "Shards asked before the others, for a query that might do harm.",
+            value=shapes.canaries,
+        )
+        yield GaugeMetricFamily(
+            "hedgerow_quarantines",
+            "Shapes and queries that are refused now.",
+            value=shapes.quarantined(asyncio.get_running_loop().time()),
+        )
+        yield CounterMetricFamily(
+            "hedgerow_queries_quarantined",
+            "Queries refused because ones like them ended or held up a leaf.",
+            value=shapes.refused,
+        )
 
     def _leaves(self) -> Iterator[Metric]:
         connected = GaugeMetricFamily(
