@@ -11,11 +11,9 @@ and depths by powers of ten: in practice there are a few hundred shapes.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from leaf.protocol import All, Bool, Phrase, Query, Word
 
@@ -43,76 +41,80 @@ class Subject:
     described: str
 
 
+class Sketch(NamedTuple):
+    """A tree without its words; how many nodes it has, and how many words stand side by side in
+    it at the most.
+    """
+
+    shape: str
+    nodes: int
+    tokens: int
+
+
 def subject_of(query: Query, depth: int, body: bytes) -> Subject:
     """Return what is to be known of a query; ``body`` is the whole of it, encoded."""
-    shape = shape_of(query, depth)
-    return Subject(_key(shape.encode()), _key(body), is_dangerous(query, depth), shape)
+    sketch = sketched(query)
+    shape = shape_of(sketch, depth)
+    return Subject(_key(shape.encode()), _key(body), is_dangerous(sketch, depth), shape)
 
 
-def shape_of(query: Query, depth: int) -> str:
-    """Describe the structure of a query and how deep it goes, without its words."""
-    nodes = _nodes(query)
-    tree = _shape(query) if nodes <= NODES_DANGEROUS else f"tree of {_power_of_two(nodes)}"
+def shape_of(sketch: Sketch, depth: int) -> str:
+    """Describe the structure of a query and how deep it goes."""
+    small = sketch.nodes <= NODES_DANGEROUS
+    tree = sketch.shape if small else f"tree of {_power_of_two(sketch.nodes)}"
     return f"{tree} to {_power_of_ten(depth)}"
 
 
-def is_dangerous(query: Query, depth: int) -> bool:
+def is_dangerous(sketch: Sketch, depth: int) -> bool:
     """Whether a query may cost a leaf so much that its shape is no guarantee.
 
     This is the place for kinds of nodes whose words decide what they cost.
     """
     return (
         depth > DEPTH_DANGEROUS
-        or _nodes(query) > NODES_DANGEROUS
-        or _longest(query) > TOKENS_DANGEROUS
+        or sketch.nodes > NODES_DANGEROUS
+        or sketch.tokens > TOKENS_DANGEROUS
     )
 
 
-def _key(text: bytes) -> bytes:
-    return blake2b(text, digest_size=KEY_BYTES).digest()
-
-
-def _children(node: Query) -> tuple[Query, ...]:
-    return (*node.must, *node.should, *node.must_not) if isinstance(node, Bool) else ()
-
-
-def _nodes(node: Query) -> int:
-    return 1 + sum(_nodes(child) for child in _children(node))
-
-
-def _longest(node: Query) -> int:
-    """Return how many tokens stand side by side, at the most, in any text of a tree."""
-    if isinstance(node, Word | Phrase):
-        return _tokens(node)
-    return max((_longest(child) for child in _children(node)), default=0)
-
-
-def _tokens(node: Word | Phrase) -> int:
-    return len(_TOKEN.findall(node.text)) or 1
-
-
-def _shape(node: Query) -> str:
+def sketched(node: Query) -> Sketch:
+    """Return the sketch of a tree."""
     match node:
-        case Word() | Phrase():
-            kind = "word" if isinstance(node, Word) else "phrase"
-            tokens = _power_of_two(_tokens(node))
-            return f"{kind}:{node.field or '*'}" + (f"/{tokens}" if tokens > 1 else "")
+        case Word():
+            return _text("word", node)
+        case Phrase():
+            return _text("phrase", node)
         case Bool():
-            parts = (("+", node.must), (" ", node.should), ("-", node.must_not))
-            return f"bool({''.join(_part(sign, nodes) for sign, nodes in parts)})"
+            return _bool(node)
         case All():
-            return "all"
+            return Sketch("all", 1, 0)
         case _:
             assert_never(node)
 
 
-def _part(sign: str, nodes: Iterable[Query]) -> str:
-    """Describe what stands under one sign: each shape once, and how often."""
-    counts = Counter(_shape(node) for node in nodes)
-    return "".join(
-        f"{sign}{shape}" + (f"x{_power_of_two(n)}" if n > 1 else "")
-        for shape, n in sorted(counts.items())
-    )
+def _text(kind: str, node: Word | Phrase) -> Sketch:
+    tokens = len(_TOKEN.findall(node.text)) or 1
+    many = f"/{_power_of_two(tokens)}" if tokens > 1 else ""
+    return Sketch(f"{kind}:{node.field or '*'}{many}", 1, tokens)
+
+
+def _bool(node: Bool) -> Sketch:
+    """Describe what stands under each sign: each shape once, and how often."""
+    nodes, tokens, shape = 1, 0, "bool("
+    for sign, part in (("+", node.must), (" ", node.should), ("-", node.must_not)):
+        counts: dict[str, int] = {}
+        for child in part:
+            sketch = sketched(child)
+            nodes += sketch.nodes
+            tokens = max(tokens, sketch.tokens)
+            counts[sketch.shape] = counts.get(sketch.shape, 0) + 1
+        for each, n in sorted(counts.items()):
+            shape += sign + each + (f"x{_power_of_two(n)}" if n > 1 else "")
+    return Sketch(shape + ")", nodes, tokens)
+
+
+def _key(text: bytes) -> bytes:
+    return blake2b(text, digest_size=KEY_BYTES).digest()
 
 
 def _power_of_two(count: int) -> int:

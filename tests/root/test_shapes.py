@@ -19,6 +19,7 @@ from root.shapes import (
     TOKENS_DANGEROUS,
     is_dangerous,
     shape_of,
+    sketched,
     subject_of,
 )
 
@@ -26,7 +27,7 @@ FIELDS = ("name", "body")
 
 
 def shape(q: str, depth: int = 10) -> str:
-    return shape_of(parse(q, FIELDS), depth)
+    return shape_of(sketched(parse(q, FIELDS)), depth)
 
 
 TEXTS = st.integers(1, 5).map(lambda n: " ".join(["word"] * n))
@@ -63,8 +64,8 @@ def other_words(text: str, random: Random) -> str:
 def test_other_words_are_the_same_shape(query: Query, depth: int, seed: int) -> None:
     """Nor does the order of clauses matter, nor their weight."""
     other = reworded(query, Random(seed))
-    assert shape_of(other, depth) == shape_of(query, depth)
-    assert is_dangerous(other, depth) == is_dangerous(query, depth)
+    assert shape_of(sketched(other), depth) == shape_of(sketched(query), depth)
+    assert is_dangerous(sketched(other), depth) == is_dangerous(sketched(query), depth)
 
 
 @pytest.mark.parametrize(
@@ -118,15 +119,15 @@ def test_numbers_count_by_powers() -> None:
 def test_a_node_of_an_unknown_kind_is_a_fault_of_ours() -> None:
     """Whoever adds a kind of node decides what shape it is."""
     with pytest.raises(AssertionError):
-        shape_of("not a node", 10)  # type: ignore[arg-type]
+        sketched("not a node")  # type: ignore[arg-type]
 
 
 def test_a_large_tree_has_no_shape_but_its_size() -> None:
     """However it is made: what is remembered of it stays small."""
     many = Bool(should=tuple(Word("a", f"field{i}") for i in range(100)))
     other = Bool(must=(Bool(should=(Word("a"),) * 98),))
-    assert shape_of(many, 10) == shape_of(other, 10) == "tree of 128 to 10"
-    assert is_dangerous(many, 10)
+    assert shape_of(sketched(many), 10) == shape_of(sketched(other), 10) == "tree of 128 to 10"
+    assert is_dangerous(sketched(many), 10)
 
 
 @pytest.mark.parametrize(
@@ -145,13 +146,13 @@ def test_a_large_tree_has_no_shape_but_its_size() -> None:
 )
 def test_size_is_dangerous(query: Query, depth: int, *, dangerous: bool) -> None:
     """Very large trees, very long texts and very deep pages; and nothing else so far."""
-    assert is_dangerous(query, depth) == dangerous
+    assert is_dangerous(sketched(query), depth) == dangerous
 
 
 def test_a_usual_page_of_usual_words_is_not_dangerous() -> None:
     """The deepest page that is not is half of what may be asked."""
     assert 2 * DEPTH_DANGEROUS == RESULT_WINDOW_MAX
-    assert not is_dangerous(parse("+parse json -xml name:loads", FIELDS), 1000)
+    assert not is_dangerous(sketched(parse("+parse json -xml name:loads", FIELDS)), 1000)
 
 
 def test_a_subject_is_known_by_its_shape_and_by_its_words() -> None:
@@ -160,7 +161,7 @@ def test_a_subject_is_known_by_its_shape_and_by_its_words() -> None:
     def subject(q: str) -> tuple[bytes, bytes]:
         query = parse(q, FIELDS)
         known = subject_of(query, 10, msgspec.json.encode(SearchBody(query, 10)))
-        assert known.described == shape_of(query, 10)
+        assert known.described == shape_of(sketched(query), 10)
         assert len(known.shape) == len(known.words) == KEY_BYTES
         return known.shape, known.words
 
