@@ -144,6 +144,7 @@ class Searches:
         if not self.settings.canary:
             return await self._gather(pursuit, "search", history, body, deadline_s)
         subject = subject_of(query, depth, body)
+        # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
         ask = Ask("search", pursuit.view.card.generation, body, deadline_s)
         new_terms = partial(self._terms, history, pursuit.arrived_s)
         first = await self.trials.first_shard(pursuit, subject, ask, new_terms)

@@ -117,7 +117,7 @@ class Trials:
         outcome = await scatter(gather, ask, self._fleet)
         pursuit.note(Phase("canary", outcome, gather.attempts, now, gather.tally))
         if outcome.decided_s >= ask.deadline_s:
-            await asyncio.sleep(CANCEL_S)
+            await asyncio.sleep(min(CANCEL_S, pursuit.deadline_s - self._loop.time()))
         return outcome
 
     def _raise_if_condemned(self, trial: Trial, field: str) -> None:

@@ -182,6 +182,18 @@ def test_the_canary_s_answer_is_its_shard_s(shards: int, hedge: str) -> None:
     in_peril(body, shards=shards)
 
 
+def test_a_canary_does_not_wait_behind_batch_work() -> None:
+    """Its query may, but others wait for it."""
+
+    async def body(peril: Peril) -> None:
+        await peril.complete("harmless", priority="batch")
+        first, *rest = sorted(peril.legs(), key=lambda leg: leg.arrived_s)
+        assert first.flight.ask.priority == "interactive"
+        assert {leg.flight.ask.priority for leg in rest} == {"batch"}
+
+    in_peril(body)
+
+
 def test_a_known_shape_is_not_tried() -> None:
     """Whatever its words: every shard is asked at once."""
 

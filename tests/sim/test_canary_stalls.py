@@ -94,6 +94,7 @@ def test_a_caller_in_a_hurry_condemns_nothing() -> None:
         peril.work = takes(0.008)
         with pytest.raises(NotCovered) as caught:
             await peril.search("harmless", timeout_ms=5.0)
+        assert peril.now() <= 0.005
         coverage = (caught.value.partial or {})["coverage"]
         assert {missing["reason"] for missing in coverage["missing"]} == {"timeout"}
         assert len(coverage["missing"]) == SHARDS
