@@ -139,7 +139,9 @@ class Searches:
     async def _ask_all(
         self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
     ) -> Outcome:
-        """Ask every shard; first one of them alone, where the query may do harm."""
+        """Ask every shard; first one of them alone, where the query may do harm, and then the
+        others, if it has passed and there are any.
+        """
         history, body = cost_class(query), msgspec.json.encode(SearchBody(query, depth))
         if not self.settings.canary:
             return await self._gather(pursuit, "search", history, body, deadline_s)
@@ -148,7 +150,7 @@ class Searches:
         ask = Ask("search", pursuit.view.card.generation, body, deadline_s)
         new_terms = partial(self._terms, history, pursuit.arrived_s)
         first = await self.trials.first_shard(pursuit, subject, ask, new_terms)
-        if first is not None and not first.replies:
+        if first is not None and len(first.replies) in {0, len(pursuit.view.replicas)}:
             return first
         tried = dict(first.replies) if first is not None else {}
         outcome = await self._gather(pursuit, "search", history, body, deadline_s, without=tried)

@@ -170,9 +170,8 @@ def test_the_canary_s_answer_is_its_shard_s(shards: int, hedge: str) -> None:
     async def body(peril: Peril) -> None:
         answer = await peril.complete("harmless", hedge="off", trace=True)
         assert sorted(leg.shard for leg in peril.legs()) == list(range(shards))
-        canary, rest = answer["trace"][:2]
-        assert (canary["phase"], rest["phase"]) == ("canary", "search")
-        assert (len(canary["attempts"]), len(rest["attempts"])) == (1, shards - 1)
+        asked = [(phase["phase"], len(phase["attempts"])) for phase in answer["trace"][:-1]]
+        assert asked == [("canary", 1), ("search", shards - 1)][: min(2, shards)]
         assert answer["attempts"]["sent"] == sum(len(p["attempts"]) for p in answer["trace"])
         again = await peril.complete("harmless", hedge="off")
         for member in ("hits", "total", "coverage"):
