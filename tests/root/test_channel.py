@@ -9,6 +9,7 @@ from random import Random
 import msgspec
 import pytest
 
+import root.channel
 from bench.simulation.answers import hits
 from bench.simulation.scripted_fleet import GENERATION, BareRoot, Seen, card
 from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello
@@ -227,5 +228,27 @@ def test_a_hello_may_come_again() -> None:
         await leaf.send(hits=answers(asked))
         assert (await query).complete
         assert (await root.query(timeout_s=0.001)).outcome.missing[5] == "no_replica"
+
+    with_one_leaf(body)
+
+
+def test_a_leaf_is_heard_of_as_long_as_it_answers_pings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not it answers queries; once it does not, it was last heard of before that."""
+    monkeypatch.setattr(root.channel, "PING_EVERY_S", 0.01)
+
+    async def body(leaf: LeafServer, fleet: Fleet, _: BareRoot) -> None:
+        the_leaf, now = only(fleet).leaf, asyncio.get_running_loop().time
+        started_s = now()
+        await until(lambda: fleet.heard_s(the_leaf) > started_s + 0.05)
+        leaf.deaf = True
+        pings = leaf.pings
+        await until(lambda: leaf.pings > pings + 1)
+        deaf_s = now()
+        pings = leaf.pings
+        await until(lambda: leaf.pings > pings + 10)
+        assert started_s < fleet.heard_s(the_leaf) < deaf_s
+        await leaf.close()
+        await until(lambda: not the_leaf.connected)
+        assert fleet.heard_s(the_leaf) < now()
 
     with_one_leaf(body)
