@@ -16,7 +16,7 @@ import uvicorn
 import uvloop
 
 from root.app import Root
-from root.budget import BudgetTerms
+from root.budget import BURST_MIN, BURST_QUERIES, BudgetTerms
 from root.config import POLICIES, Settings
 from root.discovery import LEAVES_MAX, Fleet
 from root.errors import OperatorError
@@ -49,7 +49,11 @@ _DEFAULTS = Settings()
 )
 @click.option("--budget-floor", default=_DEFAULTS.budget.floor_per_s, help="Extra legs a second.")
 @click.option(
-    "--budget-burst", default=_DEFAULTS.budget.burst, help="Extra legs that can be saved up."
+    "--budget-burst",
+    type=float,
+    default=_DEFAULTS.budget.burst,
+    help="Extra legs that can be saved up.",
+    show_default=f"{BURST_QUERIES} x shards, at least {BURST_MIN:g}",
 )
 @click.option("--max-attempts", default=_DEFAULTS.attempts_max, help="Attempts a leg may cost.")
 @click.option("--max-in-flight", default=_DEFAULTS.in_flight_max, help="Requests at once.")

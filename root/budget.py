@@ -3,12 +3,15 @@
 Every answered leg earns ``max_extra_load`` tokens; every hedge, and every failover after an
 error or a refusal, spends one. A small floor per second lets a quiet system hedge at all
 (at one request a second, five per cent of it would come to one hedge in twenty seconds), and
-``burst`` bounds what can be saved up. So in any window of w seconds with n answered legs
+``burst`` bounds what can be saved up: some whole queries, unless the operator has set it, so it
+follows the number of shards. So in any window of w seconds with n answered legs
 
     extra attempts <= n * max_extra_load + w * floor_per_s + burst
 
 which is what keeps a sick replica, or a slowdown of everything, from doubling the load.
-Push-back (a leaf that says it is busy) stops hedging for a while: see ``push_back``.
+
+Hedging rests where the trouble is not slowness: for a while after push-back (a leaf that says
+it is busy), and while more than ``FAILED_SHARE_MAX`` of recent attempts fail. Failovers go on.
 
 The same mechanism, as a retry budget: Finagle's RetryBudget and BackupRequestFilter.
 """
@@ -22,13 +25,41 @@ PUSH_BACK_S = 1.0
 short against a person's patience. Every further busy prolongs it."""
 
 
+BURST_QUERIES = 5
+"""Whole queries that can be saved up for: where a query that needs it can be hedged in part
+only, what it spends is wasted. At 100 shards it makes the 99th percentile 5 % better."""
+
+BURST_MIN = 100.0
+"""What a fleet of few shards can save up: its queries are small, but not its spells of trouble."""
+
+BURST_MAX = 100_000.0
+
+FAILED_SHARE_MAX = 0.1
+"""Hedging rests while more of the recent attempts fail. A fleet that is only slow fails none;
+one that fails one attempt in ten has another trouble, and needs its room for failovers."""
+
+RECENT_HALF_LIFE_S = 1.0
+"""How fast what has come of attempts is forgotten: as soon as push-back is."""
+
+RECENT_MIN = 20.0
+"""So many recent attempts make a share: a single error in a quiet system says nothing."""
+
+
+def burst_for(shards: int) -> float:
+    """Return the tokens that can be saved up where queries are of so many legs."""
+    return min(BURST_MAX, max(BURST_MIN, float(BURST_QUERIES * shards)))
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetTerms:
-    """The operator's limits. ``max_extra_load`` is a share: 0.05 is one attempt in twenty."""
+    """The operator's limits. ``max_extra_load`` is a share: 0.05 is one attempt in twenty.
+
+    ``burst`` None follows the number of shards, see ``burst_for``.
+    """
 
     max_extra_load: float = 0.05
     floor_per_s: float = 1.0
-    burst: float = 100.0
+    burst: float | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError, naming the term, where a limit is out of range."""
@@ -36,7 +67,9 @@ class BudgetTerms:
             raise ValueError(f"max_extra_load must be from 0 to 1, not {self.max_extra_load}")
         if not 0.0 <= self.floor_per_s <= 1000.0:
             raise ValueError(f"floor_per_s must be from 0 to 1000, not {self.floor_per_s}")
-        if not 0.0 <= self.burst <= 100_000.0:
+        if self.burst is None:
+            return
+        if not 0.0 <= self.burst <= BURST_MAX:
             raise ValueError(f"burst must be from 0 to 100000, not {self.burst}")
         if 0.0 < self.burst < 1.0:
             raise ValueError(f"burst must be 0 or at least 1, a whole token, not {self.burst}")
@@ -45,32 +78,54 @@ class BudgetTerms:
 class Budget:
     """The bucket. Not thread-safe; owned by one loop."""
 
-    __slots__ = ("_at_s", "_pushed_back_until_s", "_tokens", "terms")
+    __slots__ = (
+        "_answered",
+        "_at_s",
+        "_faded_at_s",
+        "_failed",
+        "_pushed_back_until_s",
+        "_tokens",
+        "burst",
+        "terms",
+    )
 
     def __init__(self, terms: BudgetTerms, now: float) -> None:
         """Start with a full bucket if anything may be spent at all."""
         self.terms = terms
-        self._tokens = terms.burst if terms.max_extra_load > 0.0 else 0.0
+        self.burst = burst_for(0) if terms.burst is None else terms.burst
+        self._tokens = self.burst if terms.max_extra_load > 0.0 else 0.0
         self._at_s = now
         self._pushed_back_until_s = now
+        self._answered = 0.0
+        self._failed = 0.0
+        self._faded_at_s = now
 
-    def earn(self, answered_legs: int) -> None:
+    def fit(self, shards: int) -> None:
+        """Let a burst that follows the shards be that of so many; as full as it was."""
+        burst = burst_for(shards)
+        if self.terms.burst is None and burst != self.burst:
+            self._tokens *= burst / self.burst
+            self.burst = burst
+
+    def earn(self, answered_legs: int, now: float) -> None:
         """Add what ``answered_legs`` successes are worth."""
         terms = self.terms
-        self._tokens = min(terms.burst, self._tokens + answered_legs * terms.max_extra_load)
+        self._tokens = min(self.burst, self._tokens + answered_legs * terms.max_extra_load)
+        self._fade(now)
+        self._answered += answered_legs
 
     def level(self, now: float) -> float:
         """Tokens in the bucket."""
         terms = self.terms
         if terms.max_extra_load > 0.0 and now > self._at_s:
-            self._tokens = min(terms.burst, self._tokens + (now - self._at_s) * terms.floor_per_s)
+            self._tokens = min(self.burst, self._tokens + (now - self._at_s) * terms.floor_per_s)
         self._at_s = max(self._at_s, now)
         return self._tokens
 
     @property
     def fullness(self) -> float:
         """The level when it was last changed, as a share of the burst, from 0 to 1."""
-        return self._tokens / self.terms.burst if self.terms.burst else 0.0
+        return self._tokens / self.burst if self.burst else 0.0
 
     def spend(self, now: float) -> bool:
         """Take one token for an extra attempt; False, and nothing taken, if there is none."""
@@ -83,6 +138,29 @@ class Budget:
         """Note that a leaf is busy: hedging rests, failovers do not."""
         self._pushed_back_until_s = max(self._pushed_back_until_s, now + PUSH_BACK_S)
 
-    def resting(self, now: float) -> bool:
-        """Whether hedging rests because of push-back."""
+    def failed(self, now: float) -> None:
+        """Note that an attempt has failed for a reason that is not slowness."""
+        self._fade(now)
+        self._failed += 1.0
+
+    def pushed_back(self, now: float) -> bool:
+        """Whether a leaf has been busy lately."""
         return now < self._pushed_back_until_s
+
+    def failing(self, now: float) -> bool:
+        """Whether too large a share of recent attempts has failed."""
+        self._fade(now)
+        recent = self._answered + self._failed
+        return recent >= RECENT_MIN and self._failed > FAILED_SHARE_MAX * recent
+
+    def resting(self, now: float) -> bool:
+        """Whether hedging rests, for either reason."""
+        return self.pushed_back(now) or self.failing(now)
+
+    def _fade(self, now: float) -> None:
+        """Forget by so much as time has passed."""
+        if now > self._faded_at_s:
+            kept = 0.5 ** ((now - self._faded_at_s) / RECENT_HALF_LIFE_S)
+            self._answered *= kept
+            self._failed *= kept
+            self._faded_at_s = now

@@ -21,7 +21,7 @@ class Settings:
     """For a request that names none."""
     min_coverage: float = 1.0
     """Share of documents that must be searched, for a request that names none."""
-    hedge: str = "quantile"
+    hedge: str = "adaptive"
     hedge_delay_ms: float = 10.0
     """For the policy ``fixed``."""
     hedge_quantile: float = 0.95

@@ -16,7 +16,7 @@ At an alarm every leg that is late by the policy is hedged, longest waiting firs
 
 - there is too little history to know what late is,
 - less time is left than an answer typically takes (a hedge could not help),
-- a leaf has pushed back lately, or
+- a leaf has pushed back lately, or too many attempts fail, or
 - the budget is empty: then none is tried for a moment, and the leg keeps its attempt.
 
 Plain synchronous code; the driver is ``root.scatter``. Times are seconds on one clock.
@@ -360,7 +360,7 @@ class Gather:
         self.terms.tally.sent = len(self.attempts)
         self.outcome = Outcome(replies, missing, details, now)
         terms = self.terms
-        terms.budget.earn(len(replies))
+        terms.budget.earn(len(replies), now)
         if self.policy.paced:
             terms.pace.settle(len(replies), terms.tally.hedged, terms.budget, terms.history)
         self._late_queue.clear()

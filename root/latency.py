@@ -34,6 +34,14 @@ WINDOW_S = 5.0
 """Half a minute of history: long enough for a p99 at ten legs a second, short enough to forget
 a bad spell before a person has noticed it is over."""
 
+WINDOW_SAMPLES_MIN = 25
+"""A window that has seen fewer goes on: at one leg a second, half a minute is no history, and
+nothing would ever be hedged. So there are at least a hundred in the windows before it."""
+
+IDLE_S = 60.0
+"""Each such time without a query takes the oldest window along: what is left of a history after
+some minutes of silence speaks for another day."""
+
 REFRESH_S = 0.1
 """The curve is recomputed when it is older than this. That takes about 150 µs, so at 10,000
 legs a second 0.15 µs a leg, and no trigger needs to be fresher."""
@@ -59,6 +67,7 @@ class Latency:
     """Attempt times of one query class. Times are seconds; ``now`` need only never go back."""
 
     __slots__ = (
+        "_closed",
         "_current",
         "_curve",
         "_curve_at_s",
@@ -80,6 +89,7 @@ class Latency:
         self._curve_at_s = now
         self._last_s = 0.0
         self._last_bin = 0
+        self._closed = 0
         self.samples = 0
 
     def finished(self, seconds: float) -> None:
@@ -98,19 +108,24 @@ class Latency:
 
     def rotate(self, now: float) -> None:
         """Forget what is older than the windows; call now and then, at least once a query."""
+        turns = int((now - self._curve_at_s) / IDLE_S)
         if now - self._curve_at_s >= REFRESH_S:
             self._curve = []
             self._curve_at_s = now
-        if now - self._rotated_at_s < WINDOW_S:
+        if now - self._rotated_at_s >= WINDOW_S and (
+            self.samples - self._closed >= WINDOW_SAMPLES_MIN
+        ):
+            turns += 1
+        if turns <= 0:
             return
-        turns = min(WINDOWS, int((now - self._rotated_at_s) / WINDOW_S))
-        for _ in range(turns):
+        for _ in range(min(turns, WINDOWS)):
             self._windows.append(_Window())
         self._windows = self._windows[-WINDOWS:]
         self._current = self._windows[-1]
         self._finished = self._current.finished
         self._rotated_at_s = now
         self.samples = sum(sum(w.finished) + sum(w.censored) for w in self._windows)
+        self._closed = self.samples
 
     def quantile(self, q: float) -> float | None:
         """Return the time within which a share ``q`` of attempts finish; None without history.

@@ -49,6 +49,9 @@ FailureReason = RefusalReason | Literal["gone", "garbage"]
 MissingReason = Literal["timeout", "no_replica", "error", "refused"]
 
 KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover")
+FIRST_ATTEMPTS: Final[tuple[Kind, ...]] = ("primary", "failover")
+"""The kinds of which a race has one in flight at most: what there would be without hedging."""
+
 FATES: Final[tuple[Fate, ...]] = ("won", "lost", "cancelled", "failed")
 
 
@@ -65,7 +68,8 @@ class Conduct(NamedTuple):
     budgeted: bool
     """Whether trying it costs a token. Not where the leaf is gone: nobody does that work now."""
     blame: bool
-    """Whether the leaf looks worse for it."""
+    """Whether the leaf looks worse for it, and hedging rests where it is common: the trouble is
+    not slowness."""
     missing: MissingReason
     """What the answer says of the shard, if nothing else answers."""
 
@@ -116,6 +120,9 @@ class Ledger:
     denied: int = 0
     no_candidate: int = 0
     wasted_service_us: int = 0
+    saved_s: float = 0.0
+    """Time that hedges saved: from a hedge's answer to the end of the attempt it beat, which is
+    no later than that would have answered."""
 
     @property
     def in_flight(self) -> int:
@@ -202,9 +209,8 @@ class Race(msgspec.Struct, gc=False):
         """Take an answer; return the attempts to cancel."""
         took_s = now - attempt.sent_s
         if self.reply is not None or self.missing is not None:
-            self._end(attempt, "lost", terms, now)
+            self._end_late(attempt, "lost", terms, now)
             attempt.leaf.answered(took_s)
-            terms.ledger.wasted_service_us += attempt.service_us
             return ()
         self._end(attempt, "won", terms, now)
         attempt.leaf.answered(took_s)
@@ -235,8 +241,7 @@ class Race(msgspec.Struct, gc=False):
         ``too_late``: the deadline has come, so nothing is sent any more.
         """
         if attempt.cancel_sent:
-            self._end(attempt, "cancelled", terms, now)
-            terms.ledger.wasted_service_us += attempt.service_us
+            self._end_late(attempt, "cancelled", terms, now)
             return None
         self._end(attempt, "failed", terms, now)
         attempt.reason = reason
@@ -244,6 +249,7 @@ class Race(msgspec.Struct, gc=False):
         conduct = CONDUCT[reason]
         if conduct.blame:
             attempt.leaf.failed(now)
+            terms.budget.failed(now)
         if reason == "busy":
             terms.budget.push_back(now)
         if self.decided or self.in_flight:
@@ -304,6 +310,14 @@ class Race(msgspec.Struct, gc=False):
         terms.ledger.ended[fate] += 1
         if not attempt.cancel_sent:
             self.in_flight -= 1
+
+    def _end_late(self, attempt: Attempt, fate: Fate, terms: Terms, now: float) -> None:
+        """End an attempt that nobody waits for: what it cost, and what waiting would have."""
+        self._end(attempt, fate, terms, now)
+        terms.ledger.wasted_service_us += attempt.service_us
+        winner = next((a for a in self.attempts if a.fate == "won"), None)
+        if winner is not None and winner.kind == "hedge" and attempt.kind in FIRST_ATTEMPTS:
+            terms.ledger.saved_s += now - winner.ended_s
 
     def _cancel_rest(self, terms: Terms, now: float) -> Sequence[Attempt]:
         """Mark what is in flight as cancelled; the losers are censored samples."""

@@ -119,6 +119,10 @@ class Arm:
         """The same as a share of first attempts."""
         return self.extra / max(1, self.ledger.sent["primary"])
 
+    def fit(self, shards: int) -> None:
+        """Let its bucket be that of an index of so many shards."""
+        self._budget.fit(shards)
+
     def saved_s(self, phase: Phase, legs: Sequence[Leg]) -> float:
         """Play a phase of these legs again; return how much earlier it would have ended."""
         began_s = phase.started_s
@@ -218,6 +222,7 @@ class Rehearsal:
         self.requests += 1
         self.unhedged.record(ended_s - began_s)
         for arm in self.arms:
+            arm.fit(len(pursuit.view.replicas))
             saved_s = sum(arm.saved_s(phase, legs) for phase, legs in played)
             arm.times.record(ended_s - began_s - saved_s)
         legs_played = len(self.arms) * sum(len(legs) for _, legs in played)

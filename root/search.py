@@ -27,7 +27,7 @@ from root.discovery import Fleet
 from root.enough import Enough
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
-from root.hedging import Off, Policy, Shadow
+from root.hedging import MIN_SAMPLES, Off, Policy, Shadow
 from root.latency import Latency
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
@@ -124,6 +124,7 @@ class Searches:
         return {
             name: policy.delay_s(history, Gather([(0, ())], policy, self._terms(name, 0.0), 0.0))
             for name, history in self.histories.items()
+            if history.samples >= MIN_SAMPLES
         }
 
     # --- phases ---
@@ -245,6 +246,7 @@ class Searches:
         view = self.fleet.view()
         if view is None:
             raise NoShards("no leaf that holds anything is connected")
+        self.budget.fit(len(view.replicas))
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         return Pursuit(view, now, now + timeout_ms / 1000.0, request)
 

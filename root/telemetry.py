@@ -85,6 +85,7 @@ class _Collector:
         yield from self._attempts()
         yield from self._hedging()
         yield from self._canaries()
+        yield self._resting()
         yield from self._leaves()
 
     def _attempts(self) -> Iterator[Metric]:
@@ -133,6 +134,11 @@ class _Collector:
             "hedgerow_wasted_service_seconds",
             "Work that leaves did for attempts that were not needed any more.",
             value=ledger.wasted_service_us / 1e6,
+        )
+        yield CounterMetricFamily(
+            "hedgerow_hedge_saved_seconds",
+            "How much later legs would have been answered without their hedges, at least.",
+            value=ledger.saved_s,
         )
         yield GaugeMetricFamily(
             "hedgerow_budget_tokens",
@@ -183,6 +189,17 @@ class _Collector:
             "Queries refused because ones like them ended or held up a leaf.",
             value=shapes.refused,
         )
+
+    def _resting(self) -> Metric:
+        budget, now = self._searches.budget, asyncio.get_running_loop().time()
+        resting = GaugeMetricFamily(
+            "hedgerow_hedging_resting",
+            "1 while hedging rests for this reason.",
+            labels=["reason"],
+        )
+        resting.add_metric(["push_back"], float(budget.pushed_back(now)))
+        resting.add_metric(["errors"], float(budget.failing(now)))
+        return resting
 
     def _leaves(self) -> Iterator[Metric]:
         connected = GaugeMetricFamily(

@@ -176,6 +176,7 @@ class BareRoot:
         )
         self._view = self.fleet.view() or self._view
         assert self._view is not None  # noqa: S101 (a fleet has all its leaves when it is made)
+        self.budget.fit(len(self._view.replicas))
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
         ask = Ask("search", GENERATION, body, deadline_s)
         outcome = await scatter(gather, ask, self.fleet)

@@ -20,7 +20,7 @@ import msgspec
 from bench.simulation.fleet import ALONE, FAN_OUT, SimulatedFleet, ask
 from bench.simulation.profiles import Draws
 from bench.virtual_time import run
-from root.budget import Budget, BudgetTerms
+from root.budget import Budget, BudgetTerms, burst_for
 from root.gather import Gather
 from root.hedging import Policy
 from root.latency import Latency
@@ -46,15 +46,9 @@ COLLECT_EVERY: Final = 1000
 UNLIMITED: Final = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)
 
 
-BURST_QUERIES: Final = 5
-"""Whole queries that the budget can save up for, as --budget-burst should: where a query that
-needs it can be hedged in part only, what it spends is wasted."""
-
-
 def limited(max_extra_load: float, legs: int) -> BudgetTerms:
     """A budget of exactly this share, for queries of so many legs: no floor."""
-    burst = max(BudgetTerms().burst, float(BURST_QUERIES * legs))
-    return BudgetTerms(max_extra_load, floor_per_s=0.0, burst=min(burst, 100_000.0))
+    return BudgetTerms(max_extra_load, floor_per_s=0.0, burst=burst_for(legs))
 
 
 @dataclass(frozen=True, slots=True)

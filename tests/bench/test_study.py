@@ -7,6 +7,7 @@ import pytest
 from bench.simulation.bounds import fastest
 from bench.simulation.profiles import PROFILES, Draws
 from bench.simulation.study import UNLIMITED, Plan, arm, limited, row, simulate
+from root.budget import burst_for
 from root.hedging import Adaptive, Fixed, Off, Quantile, Sibling, Together
 
 PLAN = Plan("tail-at-scale", leaves=20, queries=200)
@@ -57,7 +58,7 @@ def test_adaptive_learns_to_spend_its_budget(extra_load: float) -> None:
     given = draws(plan)
     hedged = arm(simulate(plan, given, Adaptive(), limited(extra_load, plan.leaves)))
     off = arm(simulate(plan, given, Off(), UNLIMITED))
-    burst_share = limited(extra_load, plan.leaves).burst / (plan.leaves * plan.queries)
+    burst_share = burst_for(plan.leaves) / (plan.leaves * plan.queries)
     assert 0.85 * extra_load < hedged.extra_load <= extra_load + burst_share
     assert hedged.all_leaves.p50 < 0.75 * off.all_leaves.p50
     assert hedged.all_leaves.p99 < off.all_leaves.p99

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from root.budget import PUSH_BACK_S, Budget, BudgetTerms
+from root.budget import (
+    BURST_MAX,
+    BURST_MIN,
+    PUSH_BACK_S,
+    RECENT_HALF_LIFE_S,
+    Budget,
+    BudgetTerms,
+    burst_for,
+)
 
 TERMS = BudgetTerms(max_extra_load=0.05, floor_per_s=2.0, burst=3.0)
 
@@ -38,7 +46,7 @@ def test_no_window_has_more_extra_attempts_than_promised(
     seen: list[tuple[float, int, int]] = []
     for passed_s, answered, wanted in steps:
         now += passed_s
-        budget.earn(answered)
+        budget.earn(answered, now)
         seen.append((now, answered, sum(budget.spend(now) for _ in range(wanted))))
     for first, (from_s, _, _) in enumerate(seen):
         legs = extra = 0
@@ -56,17 +64,17 @@ def test_the_bucket_stays_between_empty_and_full(steps: list[tuple[float, int, i
     now = 0.0
     for passed_s, answered, wanted in steps:
         now += passed_s
-        budget.earn(answered)
+        budget.earn(answered, now)
         for _ in range(wanted):
             budget.spend(now)
-        assert 0.0 <= budget.level(now) <= TERMS.burst
+        assert 0.0 <= budget.level(now) <= budget.burst
 
 
 def test_successes_earn_their_share() -> None:
     """At five per cent, sixty answered legs pay for three hedges."""
     budget = Budget(replace(TERMS, floor_per_s=0.0), 0.0)
     assert [budget.spend(0.0) for _ in range(4)] == [True, True, True, False]
-    budget.earn(60)
+    budget.earn(60, 0.0)
     assert budget.level(0.0) == pytest.approx(3.0)
 
 
@@ -77,15 +85,46 @@ def test_a_quiet_system_may_hedge_a_little() -> None:
         pass
     assert not budget.spend(0.4)
     assert budget.spend(0.6)
-    assert budget.level(1000.0) == TERMS.burst
+    assert budget.level(1000.0) == budget.burst
 
 
 def test_no_extra_load_means_none_at_all() -> None:
     """With a share of 0 neither burst nor floor pays for anything."""
     budget = Budget(replace(TERMS, max_extra_load=0.0), 0.0)
-    budget.earn(1_000_000)
+    budget.earn(1_000_000, 0.0)
     assert not budget.spend(0.0)
     assert not budget.spend(1_000_000.0)
+
+
+@pytest.mark.parametrize(
+    ("shards", "burst"), [(0, BURST_MIN), (20, BURST_MIN), (100, 500.0), (1_000_000, BURST_MAX)]
+)
+def test_what_can_be_saved_up_follows_the_shards(shards: int, burst: float) -> None:
+    """Some whole queries, within limits; the bucket starts full."""
+    budget = Budget(BudgetTerms(), 0.0)
+    budget.fit(shards)
+    assert budget.burst == burst_for(shards) == budget.level(0.0) == burst
+    budget.earn(1_000_000_000, 0.0)
+    assert budget.level(0.0) == burst
+
+
+def test_a_bucket_that_is_fitted_stays_as_full_as_it_was() -> None:
+    """However often the number of shards changes, nothing comes of it."""
+    budget = Budget(BudgetTerms(), 0.0)
+    while budget.fullness > 0.25:
+        assert budget.spend(0.0)
+    for shards in (100, 16, 200, 100):
+        budget.fit(shards)
+        assert budget.fullness == pytest.approx(0.25)
+    assert budget.level(0.0) == pytest.approx(125.0)
+
+
+@pytest.mark.parametrize("burst", [0.0, 3.0])
+def test_a_burst_that_was_set_stays(burst: float) -> None:
+    """Whatever the number of shards."""
+    budget = Budget(replace(TERMS, burst=burst), 0.0)
+    budget.fit(1000)
+    assert budget.burst == budget.level(0.0) == burst
 
 
 def test_a_refused_token_costs_nothing() -> None:
@@ -117,6 +156,52 @@ def test_push_back_rests_hedging_for_a_while() -> None:
     budget.push_back(0.5)
     assert budget.resting(1.4 + PUSH_BACK_S)
     assert not budget.resting(1.5 + PUSH_BACK_S)
+    assert not budget.failing(1.0)
+
+
+@pytest.mark.parametrize(("failures", "resting"), [(0, False), (1, False), (11, False), (12, True)])
+def test_hedging_rests_while_many_attempts_fail(failures: int, resting: bool) -> None:
+    """More than one in ten of what has come of attempts lately."""
+    budget = Budget(TERMS, 0.0)
+    budget.earn(100, 0.0)
+    for _ in range(failures):
+        budget.failed(0.0)
+    assert budget.resting(0.0) is budget.failing(0.0) is resting
+    assert not budget.pushed_back(0.0)
+    assert budget.spend(0.0)
+
+
+@pytest.mark.parametrize(("failures", "resting"), [(19, False), (20, True)])
+def test_a_few_errors_in_a_quiet_system_do_not_rest_hedging(failures: int, resting: bool) -> None:
+    """A share of hardly anything is none."""
+    budget = Budget(TERMS, 0.0)
+    for _ in range(failures):
+        budget.failed(0.0)
+    assert budget.failing(0.0) is resting
+
+
+def test_errors_are_forgotten_with_time_and_outweighed_by_answers() -> None:
+    """Without anything new, when they are too few to speak of; with answers, sooner."""
+    quiet, busy = Budget(TERMS, 0.0), Budget(TERMS, 0.0)
+    for budget in (quiet, busy):
+        for _ in range(80):
+            budget.failed(0.0)
+    assert quiet.failing(1.9 * RECENT_HALF_LIFE_S)
+    assert not quiet.failing(2.1 * RECENT_HALF_LIFE_S)
+    busy.earn(300, RECENT_HALF_LIFE_S)
+    assert busy.failing(RECENT_HALF_LIFE_S)
+    busy.earn(100, RECENT_HALF_LIFE_S)
+    assert not busy.failing(RECENT_HALF_LIFE_S)
+
+
+def test_the_share_that_fails_is_that_of_the_last_seconds() -> None:
+    """An hour of answers does not hide that everything fails now."""
+    budget = Budget(TERMS, 0.0)
+    for second in range(3600):
+        budget.earn(100, float(second))
+    for millisecond in range(0, 1000, 10):
+        budget.failed(3600.0 + millisecond / 1000.0)
+    assert budget.failing(3601.0)
 
 
 def test_push_back_takes_no_tokens() -> None:

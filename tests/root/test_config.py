@@ -18,7 +18,7 @@ def test_the_defaults_are_legal_and_as_documented() -> None:
     settings = Settings()
     assert (settings.attempts_max, settings.min_coverage) == (2, 1.0)
     assert settings.budget == BudgetTerms(max_extra_load=0.05)
-    assert settings.policy(settings.hedge) == Quantile(0.95)
+    assert settings.policy(settings.hedge) == Adaptive()
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def test_an_empty_budget_means_wait() -> None:
     assert ring(gather)[1] == []
     assert gather.wakeup == pytest.approx(0.020 + PAUSE_S)
     assert (primary.fate, primary.cancel_sent) == ("in_flight", False)
-    given.budget.earn(1)
+    given.budget.earn(1, 0.020)
     assert len(ring(gather)[1]) == 1
 
 

@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from root.hedging import MIN_SAMPLES
 from root.latency import (
     BIN_GROWTH,
     BINS,
     EDGES_S,
+    IDLE_S,
     LARGEST_S,
     REFRESH_S,
     SMALLEST_S,
     WINDOW_S,
+    WINDOW_SAMPLES_MIN,
     WINDOWS,
     Latency,
 )
@@ -182,14 +185,29 @@ def test_the_curve_is_fresh_within_a_tenth_of_a_second() -> None:
 
 def test_a_bad_spell_is_forgotten_after_the_last_window() -> None:
     """What happened counts for WINDOWS windows and then not at all."""
-    latency = recorded([(1.0, True), (2.0, False)])
+    latency = recorded([(1.0, True)] * WINDOW_SAMPLES_MIN)
     for turn in range(1, WINDOWS):
         latency.rotate(turn * WINDOW_S)
-        latency.finished(0.001)
-        assert latency.samples == 2 + turn
+        for _ in range(WINDOW_SAMPLES_MIN):
+            latency.finished(0.001)
+        assert latency.samples == (1 + turn) * WINDOW_SAMPLES_MIN
     assert within_a_bin(latency.quantile(0.99), 1.0)
     latency.rotate(WINDOWS * WINDOW_S)
-    assert latency.samples == WINDOWS - 1
+    assert latency.samples == (WINDOWS - 1) * WINDOW_SAMPLES_MIN
+    assert within_a_bin(latency.quantile(0.99), 0.001)
+
+
+@pytest.mark.parametrize("every_s", [1.0, 10.0, 0.9 * IDLE_S])
+def test_a_quiet_class_has_a_history_too(every_s: float) -> None:
+    """However far apart its legs are, once there were enough there always are, and no more than
+    the windows hold; what is older than those is forgotten.
+    """
+    latency = Latency(0.0)
+    for leg in range(1000):
+        latency.rotate(leg * every_s)
+        latency.finished(1.0 if leg < 500 else 0.001)
+        windows = WINDOWS * max(WINDOW_SAMPLES_MIN, WINDOW_S / every_s)
+        assert min(leg + 1, MIN_SAMPLES) <= latency.samples <= windows
     assert within_a_bin(latency.quantile(0.99), 0.001)
 
 

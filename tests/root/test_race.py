@@ -241,6 +241,16 @@ def test_a_failure_beside_an_attempt_in_flight_changes_nothing_for_the_caller(
     assert race.reply == "answer"
 
 
+@pytest.mark.parametrize("reason", list(CONDUCT))
+def test_hedging_rests_for_failures_that_are_a_leaf_s_fault(reason: FailureReason) -> None:
+    """Not for legs that were refused, expired or lost with their leaf."""
+    given = terms(attempts_max=1)
+    for _ in range(100):
+        race, primary = started(leaves(1), given)
+        race.failed(primary, reason, 1, given, 0.001)
+    assert given.budget.failing(0.001) == (reason in {"error", "garbage", "cancelled"})
+
+
 def test_nothing_is_sent_when_it_is_too_late() -> None:
     """From the deadline on a failure ends the race, and costs no token."""
     given = terms()

@@ -16,6 +16,7 @@ from bench.simulation.scripted import Answer, Leg, Script, by_shard, fails, hang
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
 from leaf.protocol import All, Bool, Documents, FetchBody, Hits, LookupBody, SearchBody, Word
+from root.budget import BudgetTerms
 from root.config import Settings
 from root.errors import BadRequest, NotCovered, Overloaded
 from root.hedging import MIN_SAMPLES
@@ -163,6 +164,24 @@ def test_every_kind_of_work_has_a_history_of_its_own() -> None:
         assert samples["search-short"] == samples["search-long"] == SHARDS
 
     asking(body)
+
+
+@pytest.mark.parametrize(("burst", "tokens"), [(None, 300.0), (7.0, 7.0)])
+def test_the_budget_saves_up_for_queries_of_as_many_legs_as_there_are_shards(
+    burst: float | None, tokens: float
+) -> None:
+    """Unless the operator has set what can be saved up."""
+
+    async def main() -> None:
+        corpus = Corpus(120, 60)
+        holdings = dealt(60, leaves=4, replicas=2)
+        fleet = ScriptedFleet(corpus.card, holdings, takes(0.002), answer=corpus.answer)
+        loop = asyncio.get_running_loop()
+        searches = Searches(fleet, Settings(budget=BudgetTerms(burst=burst)), loop.time())
+        await searches.search(SearchRequest(q="anything"), loop.time())
+        assert searches.budget.level(loop.time()) == tokens
+
+    run(main)
 
 
 def test_a_request_overrides_the_operator_s_defaults() -> None:

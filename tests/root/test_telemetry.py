@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from bench.simulation.scripted import Deed, Leg, fails, takes
+from root.budget import BudgetTerms
 from root.canary import QUARANTINE_S
 from root.config import Settings
 from root.hedging import MIN_SAMPLES
+from root.race import FailureReason
 from root.rehearsal import REQUESTS_MIN
 from tests.sim.serving import PLENTY, SHARDS, WORK_S, Served, served
 
@@ -43,8 +45,9 @@ def test_the_loop_measures_its_own_lateness() -> None:
     served(body)
 
 
-def test_the_trigger_is_shown_once_there_is_one() -> None:
-    """By class of query, when its history is long enough."""
+@pytest.mark.parametrize("policy", ["adaptive", "quantile"])
+def test_the_trigger_is_shown_once_there_is_one(policy: str) -> None:
+    """By class of query, when its history is long enough: of ``adaptive``, the price."""
 
     async def body(serving: Served) -> None:
         trigger = "hedgerow_hedge_trigger_seconds"
@@ -55,14 +58,17 @@ def test_the_trigger_is_shown_once_there_is_one() -> None:
         await asyncio.sleep(0.2)
         await serving.client.get("/search?q=a")
         shown_s = await serving.metric(trigger, query_class="search-short")
-        assert shown_s == pytest.approx(WORK_S + 0.0002, rel=0.05)
+        if policy == "adaptive":
+            assert shown_s == serving.root.searches.paces["search-short"].price_s
+        else:
+            assert shown_s == pytest.approx(WORK_S + 0.0002, rel=0.05)
         assert await serving.metric(trigger, query_class="search-phrase") == 0
 
-    served(body)
+    served(body, Settings(hedge=policy))
 
 
 def test_hedges_and_what_they_cost_are_shown() -> None:
-    """Sent, won, denied, without candidate, wasted seconds, and the budget that is left."""
+    """Sent, won, denied, without candidate, seconds wasted and saved, and the budget left."""
 
     async def body(serving: Served) -> None:
         for _ in range(MIN_SAMPLES):
@@ -78,6 +84,9 @@ def test_hedges_and_what_they_cost_are_shown() -> None:
         assert await serving.metric("hedgerow_hedge_wins_total") == hedges
         wasted_s = await serving.metric("hedgerow_wasted_service_seconds_total")
         assert wasted_s == pytest.approx(0.1 * hedges)
+        saved_s = await serving.metric("hedgerow_hedge_saved_seconds_total")
+        hedged_after_s, hedge_took_s = 0.010, 0.002
+        assert saved_s == pytest.approx((0.1 - hedged_after_s - hedge_took_s) * hedges, rel=0.01)
         assert await serving.metric("hedgerow_budget_tokens") <= before
         assert await serving.metric("hedgerow_hedges_denied_total") == 0
         for number in (0, 2):
@@ -85,7 +94,45 @@ def test_hedges_and_what_they_cost_are_shown() -> None:
         await serving.client.get("/search?q=a&hedge=fixed")
         assert await serving.metric("hedgerow_hedges_without_candidate_total") >= SHARDS
 
-    served(body, Settings(budget=PLENTY))
+    served(body, Settings(hedge="off", budget=PLENTY))
+
+
+def test_hedges_that_the_budget_denied_are_shown() -> None:
+    """And that nothing was sent, won or saved."""
+
+    async def body(serving: Served) -> None:
+        for _ in range(MIN_SAMPLES):
+            await serving.client.get("/search?q=a")
+        for leaf in serving.fleet.leaves:
+            leaf.script = lambda leg: Deed(0.1 if leg.flight.ask.kind == "search" else WORK_S)
+        await serving.client.get("/search?q=a&hedge=fixed")
+        assert await serving.metric("hedgerow_hedges_denied_total") >= 1
+        assert await serving.metric("hedgerow_attempts_sent_total", kind="hedge") == 0
+        assert await serving.metric("hedgerow_hedge_wins_total") == 0
+        assert await serving.metric("hedgerow_hedge_saved_seconds_total") == 0
+
+    served(body, Settings(budget=BudgetTerms(max_extra_load=0.0)))
+
+
+@pytest.mark.parametrize(("failure", "reason"), [("busy", "push_back"), ("error", "errors")])
+def test_it_is_shown_why_hedging_rests(failure: FailureReason, reason: str) -> None:
+    """By reason, and only as long as it does."""
+
+    async def body(serving: Served) -> None:
+        async def resting() -> dict[str, float]:
+            name = "hedgerow_hedging_resting"
+            return {r: await serving.metric(name, reason=r) for r in ("push_back", "errors")}
+
+        assert await resting() == {"push_back": 0, "errors": 0}
+        for leaf in serving.fleet.leaves:
+            leaf.script = fails(failure)
+        for _ in range(10):
+            await serving.client.get("/search?q=a")
+        assert await resting() == {"push_back": 0, "errors": 0} | {reason: 1}
+        await asyncio.sleep(10.0)
+        assert await resting() == {"push_back": 0, "errors": 0}
+
+    served(body)
 
 
 def test_canaries_and_quarantines_are_shown() -> None:

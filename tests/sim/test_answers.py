@@ -27,7 +27,7 @@ from root.errors import NoShards, NotCovered, Overloaded, UnknownDocument
 from root.race import FailureReason
 from root.requests import HedgeName, SearchRequest
 from root.search import Searches
-from tests.sim.corpus import Corpus, all_equal
+from tests.sim.corpus import Corpus, all_equal, document_id
 
 SHARDS = 8
 PLENTY = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)
@@ -102,6 +102,49 @@ def test_an_answer_is_the_same_whatever_fails_on_the_way() -> None:
             body = await searched.search(SearchRequest(q="a", k=7, offset=offset, hedge="fixed"))
             assert hit_ids(body) == searched.corpus.ids(offset, 7)
             assert body["coverage"]["complete"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("phase", ["search", "fetch"])
+def test_a_page_with_shards_missing_is_that_of_the_others(phase: str) -> None:
+    """Shards fail on one replica or on both, late or at once, while others are hedged and fail
+    over: never more hits than asked for, and those of one big index over the shards that are
+    there, in its order, as far as documents could be fetched.
+    """
+
+    async def main() -> None:
+        random = Random("legs")
+        corpus = Corpus(400, SHARDS, lambda i: 1.0 + i * 37 % 5)
+        settings = replace(DEFAULTS, min_coverage=0.0, canary=False)
+        searched = Searched(takes(0.002), settings, corpus)
+        await searched.warm_up()
+
+        def script(leg: Leg) -> Deed:
+            if leg.flight.ask.kind != phase:
+                return Deed(0.001)
+            if random.random() < 0.3:
+                return Deed(random.expovariate(1 / 0.01), random.choice(FAILURES))
+            return Deed(random.expovariate(1 / 0.01))
+
+        searched.script_all(script)
+        partial = 0
+        for number in range(300):
+            offset = 3 * number % 100
+            request = SearchRequest(q="a", k=7, offset=offset, hedge="fixed", timeout_ms=60.0)
+            body = await searched.search(request)
+            missing = [one["shard"] for one in body["coverage"]["missing"]]
+            partial += bool(missing)
+            there = [i for i in corpus.oracle if i % SHARDS not in missing]
+            ids = [document_id(i) for i in there]
+            if phase == "search":
+                assert hit_ids(body) == ids[offset : offset + 7]
+            else:
+                assert len(body["hits"]) <= 7
+                assert hit_ids(body) == [one for one in ids if one in hit_ids(body)]
+            assert body["total"]["relation"] == ("gte" if missing else "eq")
+            assert body["coverage"]["searched"] == len(there)
+        assert 50 < partial < 250
 
     run(main)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 
 import pytest
 
-from bench.simulation.scripted import Deed, Leg, by_shard, fails, takes, takes_about
+from bench.simulation.scripted import Deed, Leg, Script, by_shard, fails, takes, takes_about
 from bench.simulation.scripted_fleet import (
     BareRoot,
     ScriptedFleet,
@@ -19,9 +20,14 @@ from bench.simulation.scripted_fleet import (
 from bench.virtual_time import run
 from bench.workload import constant, poisson
 from root.budget import BudgetTerms
-from root.hedging import Fixed, Policy, Quantile
+from root.hedging import Adaptive, Fixed, Policy, Quantile, Sibling
 
-HEDGING = pytest.mark.parametrize("policy", [Fixed(0.02), Quantile()], ids=lambda p: str(p.name))
+HEDGING = pytest.mark.parametrize(
+    "policy", [Fixed(0.02), Quantile(), Sibling(), Adaptive()], ids=lambda p: str(p.name)
+)
+
+SLOW = b'"slow"'
+"""The body of a query that a script tells from the others."""
 
 
 @HEDGING
@@ -79,24 +85,59 @@ def test_a_slowdown_of_everything_is_hedged_within_the_budget(policy: Policy) ->
     run(main)
 
 
-def test_a_query_that_is_slow_by_nature_is_not_done_twice() -> None:
+@pytest.mark.parametrize(
+    ("policy", "queries", "per_s"),
+    [
+        (Sibling(), 20, 1.0),
+        (Fixed(0.02), 1000, 10.0),
+        (Quantile(), 1000, 10.0),
+        (Adaptive(), 1000, 10.0),
+    ],
+    ids=lambda p: str(getattr(p, "name", p)),
+)
+def test_queries_that_are_slow_by_nature_are_not_done_twice(
+    policy: Policy, queries: int, per_s: float
+) -> None:
     """Three seconds of work on whichever leaf: the leaves work a tenth more at most.
 
-    A share of legs alone would allow five per cent; the floor and the burst add to it.
+    To ``sibling`` no leg is late, whatever the budget. The others spend on them what has been
+    saved up, so it holds once they are so many that this is little.
     """
 
     async def main() -> None:
+        random = Random("legs")
         fleet = ScriptedFleet(card(10), dealt(10, leaves=4, replicas=2), takes(0.005))
-        terms = BudgetTerms(floor_per_s=0.1, burst=5.0)
-        root = BareRoot(fleet, Quantile(), terms, timeout_s=10.0)
+        root = BareRoot(fleet, policy, timeout_s=10.0)
         await root.open_loop(constant(50.0, 5.0))
         for leaf in fleet.leaves:
-            leaf.script = takes(3.0)
+            leaf.script = takes_about(3.0, 0.05, random)
         before_s = sum(leaf.counts.worked_s for leaf in fleet.leaves)
-        seen = await root.open_loop(constant(1.0, 20.0))
+        seen = await root.open_loop(constant(per_s, queries / per_s))
+        await asyncio.sleep(10.0)
         worked_s = sum(leaf.counts.worked_s for leaf in fleet.leaves) - before_s
         assert all(query.complete for query in seen)
         assert worked_s <= 1.1 * 3.0 * 10 * len(seen)
+
+    run(main)
+
+
+def test_a_rare_query_that_is_slow_by_nature_is_left_alone_by_sibling() -> None:
+    """Among fast ones there are tokens enough for every leg of it; none of them is late."""
+
+    async def main() -> None:
+        random = Random("legs")
+        fast, slow = takes_about(0.005, 0.3, random), takes_about(3.0, 0.05, random)
+        fleet = ScriptedFleet(
+            card(10),
+            dealt(10, leaves=4, replicas=2),
+            lambda leg: (slow if leg.flight.ask.body == SLOW else fast)(leg),
+        )
+        root = BareRoot(fleet, Sibling(), timeout_s=10.0)
+        await root.open_loop(constant(50.0, 10.0))
+        slow_one = await root.query(body=SLOW)
+        assert slow_one.complete
+        assert slow_one.extra == 0
+        assert root.ledger.sent["hedge"] > 50
 
     run(main)
 
@@ -109,8 +150,8 @@ def test_an_empty_budget_ends_no_attempt(policy: Policy) -> None:
         fleet = ScriptedFleet(card(10), dealt(10, leaves=4, replicas=2), takes(0.005))
         root = BareRoot(fleet, policy, BudgetTerms(max_extra_load=0.0))
         await root.open_loop(constant(100.0, 1.0))
-        for leaf in fleet.leaves:
-            leaf.script = takes(0.5)
+        for number, leaf in enumerate(fleet.leaves):
+            leaf.script = takes(0.5 if number < 2 else 0.1)
         seen = await root.open_loop(constant(50.0, 2.0))
         assert all(query.complete and not query.extra for query in seen)
         assert root.ledger.ended["won"] == root.ledger.sent["primary"]
@@ -175,6 +216,69 @@ def test_a_full_queue_is_no_death() -> None:
         assert root.ledger.sent["hedge"] == hedged_before
 
     run(main)
+
+
+def now_and_then_slow(random: Random, failing: float = 0.0) -> Script:
+    """One leg in twenty-five stalls; a share fails at once."""
+
+    def script(_: Leg) -> Deed:
+        if random.random() < failing:
+            return Deed(0.001, "error")
+        return Deed(0.1 if random.random() < 0.04 else 0.005)
+
+    return script
+
+
+@HEDGING
+def test_hedging_rests_while_much_fails_and_comes_back_by_itself(policy: Policy) -> None:
+    """Two leaves of four fail everything at once, and with them every replica of a shard: there
+    are no hedges while that lasts, no more extra attempts than the budget has, and a second after
+    they heal there are hedges again.
+    """
+
+    async def main() -> None:
+        usual = now_and_then_slow(Random("legs"))
+        fleet = ScriptedFleet(card(4), dealt(4, leaves=4, replicas=2), usual)
+        terms = BudgetTerms(max_extra_load=0.05, floor_per_s=1.0, burst=20.0)
+        root = BareRoot(fleet, policy, terms)
+        await root.open_loop(constant(50.0, 10.0))
+        fleet[0].script = fleet[1].script = fails("error", after_s=0.001)
+        turning = await root.open_loop(constant(50.0, 1.0))
+        sick = await root.open_loop(constant(50.0, 10.0))
+        assert all(set(query.outcome.missing) == {0} for query in turning + sick)
+        assert sum(query.gather.tally.hedged for query in sick) == 0
+        assert sum(query.extra for query in turning + sick) <= 550 * 4 * 0.05 + 11.0 + 20.0
+        fleet[0].script = fleet[1].script = usual
+        await root.open_loop(constant(50.0, 1.0))
+        healed = await root.open_loop(constant(50.0, 10.0))
+        assert all(query.complete for query in healed)
+        assert sum(query.gather.tally.hedged for query in healed) > 50
+
+    run(main)
+
+
+@HEDGING
+def test_an_error_now_and_then_does_not_rest_hedging(policy: Policy) -> None:
+    """One attempt in a hundred fails: as much is hedged as ever, and callers see nothing."""
+
+    async def main(failing: float) -> tuple[int, int]:
+        script = now_and_then_slow(Random("legs"), failing)
+        fleet = ScriptedFleet(card(4), dealt(4, leaves=4, replicas=2), script)
+        terms = BudgetTerms(max_extra_load=0.2, floor_per_s=1.0, burst=20.0)
+        root = BareRoot(fleet, policy, terms)
+        await root.open_loop(constant(50.0, 5.0))
+        seen = await root.open_loop(constant(50.0, 30.0))
+        return (
+            sum(query.gather.tally.hedged for query in seen),
+            sum(not query.complete for query in seen),
+        )
+
+    usual, usually_missing = run(lambda: main(0.0))
+    hedged, missing = run(lambda: main(0.01))
+    assert usual > 200
+    assert hedged > 0.8 * usual
+    assert usually_missing == 0
+    assert missing <= 3
 
 
 def test_work_is_finished_where_it_has_begun_and_no_more() -> None:
