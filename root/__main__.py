@@ -57,6 +57,9 @@ _DEFAULTS = Settings()
 )
 @click.option("--max-attempts", default=_DEFAULTS.attempts_max, help="Attempts a leg may cost.")
 @click.option("--max-in-flight", default=_DEFAULTS.in_flight_max, help="Requests at once.")
+@click.option(
+    "--canary/--no-canary", default=_DEFAULTS.canary, help="Try unknown queries on one leaf first."
+)
 @click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
 @click.option(
     "--end-with-parent", is_flag=True, help="End when the process that started this one does."
@@ -153,6 +156,7 @@ def _unchecked_settings(options: dict[str, Any]) -> Settings:
             options["max_extra_load"], options["budget_floor"], options["budget_burst"]
         ),
         in_flight_max=options["max_in_flight"],
+        canary=options["canary"],
         seed=options["seed"],
     )
 

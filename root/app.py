@@ -33,6 +33,7 @@ from root.errors import (
     CallerError,
     FleetError,
     Overloaded,
+    Quarantined,
 )
 from root.requests import parameters, search_from_json, search_from_query_string
 from root.search import RETRY_AFTER_S, Searches
@@ -291,9 +292,11 @@ async def _body(request: Request) -> bytes:
 def _problem(error: CallerError | FleetError) -> tuple[int, dict[str, Any], Mapping[str, str]]:
     """Return (status, body, headers) of an error."""
     members = _members(error.status, error.title, error.detail)
+    headers = {}
+    if isinstance(error, Overloaded | Quarantined):
+        headers["retry-after"] = str(error.retry_after_s)
     if isinstance(error, CallerError):
-        return error.status, members | {"field": error.field}, {}
-    headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, Overloaded) else {}
+        return error.status, members | {"field": error.field}, headers
     return error.status, members | (error.partial or {}), headers
 
 

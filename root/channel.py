@@ -93,7 +93,7 @@ class Channel:
         self._cancels: list[int] = []
         self._ping: int | None = None
         self._wanted = asyncio.Event()
-        self._heard_s = 0.0
+        self.heard_s = 0.0
         self._failures = 0
         self._last_name = ""
 
@@ -211,7 +211,7 @@ class Channel:
         self.hello = hello
         self.problem = ""
         self._failures = 0
-        self._heard_s = asyncio.get_running_loop().time()
+        self.heard_s = asyncio.get_running_loop().time()
         self._changed(self)
 
     async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -247,7 +247,7 @@ class Channel:
             await asyncio.sleep(PING_EVERY_S)
             now = loop.time()
             overslept = now - due_s > PING_EVERY_S
-            if now - self._heard_s > SILENCE_S and not overslept:
+            if now - self.heard_s > SILENCE_S and not overslept:
                 raise ChannelLost(f"the leaf has been silent for {SILENCE_S} s")
             ping += 1
             self._ping = ping
@@ -260,7 +260,7 @@ class Channel:
         while True:
             frame = read_frame(await socket.receive())
             now = loop.time()
-            self._heard_s = now
+            self.heard_s = now
             self.frames_received += 1
             if frame.hello is not None:
                 self._take_hello(frame.hello)

@@ -36,6 +36,8 @@ class Settings:
     budget: BudgetTerms = field(default_factory=BudgetTerms)
     in_flight_max: int = 1000
     """Requests in work at once; more are told 429. At 2 s each that is 500 a second."""
+    canary: bool = True
+    """Whether queries of unproven shapes are tried on one leaf first."""
     seed: int = 0
     """Of the choice between replicas."""
 

@@ -51,6 +51,10 @@ class Fleet:
         """Cancel a leg on its leaf's channel."""
         self.channels[attempt.leaf.name].cancel(attempt)
 
+    def heard_s(self, leaf: Leaf) -> float:
+        """When anything last came from a leaf; pings see to it that something does."""
+        return self.channels[leaf.name].heard_s
+
     def view(self) -> View | None:
         """Return the view of the generation to search now; None before any leaf has one."""
         return self.current

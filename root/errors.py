@@ -5,7 +5,8 @@
     │   ├── BadRequest              400
     │   ├── BodyTooLarge            413
     │   ├── BodyTooSlow             408
-    │   └── UnknownDocument         404
+    │   ├── UnknownDocument         404
+    │   └── Quarantined             422, says when to try again
     ├── FleetError                  the fleet cannot answer now
     │   ├── Overloaded              429, says when to try again
     │   ├── NoShards                503, nothing at all can be searched
@@ -60,6 +61,20 @@ class UnknownDocument(CallerError):
 
     status = 404
     title = "Not found"
+
+
+class Quarantined(CallerError):
+    """The query is like one that has just ended or held up a leaf. ``retry_after_s`` is for how
+    long it is refused, in whole seconds.
+    """
+
+    status = 422
+    title = "Dangerous query"
+
+    def __init__(self, field: str, detail: str, retry_after_s: int) -> None:
+        """``detail`` is one sentence for a person."""
+        super().__init__(field, detail)
+        self.retry_after_s = retry_after_s
 
 
 class FleetError(HedgerowError):

@@ -40,8 +40,12 @@ class Pursuit:
     details: dict[int, str] = field(default_factory=dict)
 
     def note(self, phase: Phase) -> None:
-        """Add a phase; a shard missing in any is missing from the answer."""
+        """Add a phase; a shard missing in any is missing from the answer, unless it was asked
+        again and has answered.
+        """
         self.phases.append(phase)
+        for shard, _ in phase.outcome.replies:
+            self.missing.pop(shard, None)
         for shard, reason in phase.outcome.missing.items():
             self.missing.setdefault(shard, reason)
         self.details.update(phase.outcome.details)

@@ -10,7 +10,8 @@ Rules, in the order in which they decide:
    goes to a replica that this race has tried.
 4. When an attempt fails and nothing else is in flight, the next replica is tried at once.
    The table ``CONDUCT`` says for which failures, whether that draws on the budget, and
-   whether the leaf is to blame. Where nothing can be started, the race is lost.
+   whether the leaf is to blame. Where nothing can be started, the race is lost. So it is
+   when more leaves than ``losses_max`` were lost under it: it may be what ends them.
 5. A decided race accepts late events; they change the attempt and the statistics, not the
    result.
 6. A probe is sent beside the first attempt to measure a leaf on probation. Nobody waits for it
@@ -58,6 +59,11 @@ FIRST_ATTEMPTS: Final[tuple[Kind, ...]] = ("primary", "failover")
 """The kinds of which a race has one in flight at most: what there would be without hedging."""
 
 FATES: Final[tuple[Fate, ...]] = ("won", "lost", "cancelled", "failed")
+
+
+LOSSES_MAX: Final = 1
+"""Leaves that may be lost under one race before it is given up: a coincidence of two is rare,
+and a query that ends leaves must not get a third."""
 
 
 class Conduct(NamedTuple):
@@ -154,6 +160,7 @@ class Terms:
     pace: Pace = field(default_factory=Pace)
     tally: Tally = field(default_factory=Tally)
     probation: Probation | None = None
+    losses_max: int = LOSSES_MAX
 
 
 class Race(msgspec.Struct, gc=False):
@@ -290,6 +297,8 @@ class Race(msgspec.Struct, gc=False):
 
     def _next_replica(self, conduct: Conduct, terms: Terms, now: float) -> Leaf | None:
         if not conduct.next_replica:
+            return None
+        if sum(a.reason == "gone" for a in self.attempts) > terms.losses_max:
             return None
         if conduct.budgeted and self._counted_attempts() >= terms.attempts_max:
             return None

@@ -216,7 +216,9 @@ class Rehearsal:
             return
         phases = pursuit.phases
         began_s, ended_s = phases[0].started_s, phases[-1].outcome.decided_s
-        played = [(phase, _legs(phase, pursuit.view)) for phase in phases]
+        # A canary goes alone, whatever the policy.
+        hedged = [phase for phase in phases if phase.name != "canary"]
+        played = [(phase, _legs(phase, pursuit.view)) for phase in hedged]
         self.requests += 1
         self.unhedged.record(ended_s - began_s)
         for arm in self.arms:

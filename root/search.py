@@ -9,8 +9,11 @@ the request started with.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from math import ceil
+from operator import itemgetter
 from random import Random
 from typing import Any, Final
 
@@ -35,7 +38,9 @@ from root.race import Ledger, Terms
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
+from root.shapes import subject_of
 from root.topology import View
+from root.trials import Trials
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +70,7 @@ class Searches:
         self.histories: dict[str, Latency] = {}
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
+        self.trials = Trials(fleet, settings.seed)
         self._random = Random(f"{settings.seed}:replicas")
         self._requests = 0
 
@@ -134,16 +140,39 @@ class Searches:
         depth = request.offset + request.k
         depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
         left_s = pursuit.deadline_s - pursuit.arrived_s
-        outcome = await self._gather(
-            pursuit,
-            "search",
-            cost_class(query),
-            msgspec.json.encode(SearchBody(query, depth)),
-            pursuit.deadline_s - FETCH_SHARE * left_s,
-            enough=self._enough(pursuit),
+        outcome = await self._ask_all(
+            pursuit, query, depth, pursuit.deadline_s - FETCH_SHARE * left_s
         )
         self._raise_where_nothing_answered(pursuit, outcome)
         return self._merged(pursuit, outcome, request.offset, request.k, slack)
+
+    async def _ask_all(
+        self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
+    ) -> Outcome:
+        """Ask every shard; first one of them alone, where the query may do harm, and then the
+        others, if it has passed and there are any.
+        """
+        history, body = cost_class(query), msgspec.json.encode(SearchBody(query, depth))
+        if not self.settings.canary:
+            enough = self._enough(pursuit)
+            return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
+        subject = subject_of(query, depth, body)
+        # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
+        ask = Ask("search", pursuit.view.card.generation, body, deadline_s, query=pursuit.number)
+        new_terms = partial(self._terms, history, pursuit.arrived_s)
+        first = await self.trials.first_shard(pursuit, subject, history, ask, new_terms)
+        if first is not None and len(first.replies) in {0, len(pursuit.view.replicas)}:
+            return first
+        tried = dict(first.replies) if first is not None else {}
+        enough = self._enough(pursuit, tried)
+        outcome = await self._gather(
+            pursuit, "search", history, body, deadline_s, enough=enough, without=tried
+        )
+        self.trials.shapes.watch(subject, pursuit.phases[-1].attempts, outcome.decided_s)
+        if not tried:
+            return outcome
+        replies = sorted([*tried.items(), *outcome.replies], key=itemgetter(0))
+        return replace(outcome, replies=replies)
 
     def _merged(
         self, pursuit: Pursuit, outcome: Outcome, offset: int, k: int, slack: float
@@ -182,6 +211,7 @@ class Searches:
         deadline_s: float,
         ordinals: Mapping[int, Sequence[int]] | None = None,
         enough: Enough | None = None,
+        without: Container[int] = (),
     ) -> Outcome:
         view, request = pursuit.view, pursuit.request
         now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
@@ -190,7 +220,7 @@ class Searches:
         if kind == "search" and request.priority != "batch":
             terms.probation = self.probation  # other times than most attempts' would not compare
         wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
-        shards = [(shard, view.replicas[shard]) for shard in wanted]
+        shards = [(shard, view.replicas[shard]) for shard in wanted if shard not in without]
         gather = Gather(shards, policy, terms, deadline_s, enough)
         ask = Ask(
             kind, view.card.generation, body, deadline_s, request.priority, ordinals, pursuit.number
@@ -263,10 +293,11 @@ class Searches:
         share = pursuit.request.min_coverage
         return self.settings.min_coverage if share is None else share
 
-    def _enough(self, pursuit: Pursuit) -> Enough | None:
+    def _enough(self, pursuit: Pursuit, without: Container[int] = ()) -> Enough | None:
         view = pursuit.view
         may_miss = view.documents - self._wanted_share(pursuit) * view.documents
-        return Enough(view.card.documents, may_miss) if may_miss > 0.0 else None
+        documents = [n for shard, n in enumerate(view.card.documents) if shard not in without]
+        return Enough(documents, may_miss) if may_miss > 0.0 else None
 
     def _raise_unless_covered(self, pursuit: Pursuit, body: dict[str, Any]) -> None:
         wanted = self._wanted_share(pursuit)

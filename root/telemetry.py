@@ -84,6 +84,7 @@ class _Collector:
         """Yield every metric family."""
         yield from self._attempts()
         yield from self._hedging()
+        yield from self._canaries()
         yield self._resting()
         yield from self._leaves()
 
@@ -170,6 +171,24 @@ class _Collector:
         for arm in rehearsal.arms:
             extra.add_metric([f"{arm.max_extra_load:g}"], arm.extra)
         yield extra
+
+    def _canaries(self) -> Iterator[Metric]:
+        shapes = self._searches.trials.shapes
+        yield CounterMetricFamily(
+            "hedgerow_canaries_sent",
+            "Shards asked before the others, for a query that might do harm.",
+            value=shapes.canaries,
+        )
+        yield GaugeMetricFamily(
+            "hedgerow_quarantines",
+            "Shapes and queries that are refused now.",
+            value=shapes.quarantined(asyncio.get_running_loop().time()),
+        )
+        yield CounterMetricFamily(
+            "hedgerow_queries_quarantined",
+            "Queries refused because ones like them ended or held up a leaf.",
+            value=shapes.refused,
+        )
 
     def _resting(self) -> Metric:
         budget, now = self._searches.budget, asyncio.get_running_loop().time()

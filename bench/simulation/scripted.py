@@ -134,6 +134,7 @@ class ScriptedLeaf:
         self.workers = workers
         self.skew_s = 0.0
         self.received: list[Leg] = []
+        self.quiet_from_s = math.inf
         self._loop = asyncio.get_running_loop()
         self._finished = self._refused = self._dropped = 0
         self._worked_s = 0.0
@@ -167,22 +168,28 @@ class ScriptedLeaf:
     def stop(self) -> None:
         """Freeze: neither work nor messages get on. What is on its way to the root arrives."""
         self._asleep = self._asleep or []
+        self._fall_silent()
 
     def resume(self) -> None:
         """Get on with everything that has come meanwhile."""
         waiting, self._asleep = self._asleep or [], None
+        self.quiet_from_s = math.inf
         for step in waiting:
             step()
 
     def disconnect(self) -> None:
         """Lose the connection: all that is owed fails as gone, and is forgotten here."""
         self.leaf.connected = False
+        self._fall_silent()
         owed = list(self._owed.values())
         self._forget()
         for leg in owed:
             leg.flight.failed(leg.attempt, "gone", "the connection was closed")
         for leg in owed:
             leg.flight.settle()
+
+    def _fall_silent(self) -> None:
+        self.quiet_from_s = min(self.quiet_from_s, self._loop.time())
 
     # --- messages: each travels, in order, and reaches nobody who has died meanwhile ---
 

@@ -12,6 +12,7 @@ the driver are the product's own, in simulation as alive.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -29,6 +30,7 @@ from root.latency import Latency
 from root.pace import Pace
 from root.probation import Probation
 from root.race import Attempt, Ledger, Terms
+from root.ranking import Leaf
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
 
@@ -96,6 +98,11 @@ class ScriptedFleet(Fleet):
         """Cancel a leg."""
         self._by_url[attempt.leaf.name].cancel(attempt)
 
+    def heard_s(self, leaf: Leaf) -> float:
+        """Now, as if pings took no time, unless the leaf is stopped or lost."""
+        quiet_from_s = self._by_url[leaf.name].quiet_from_s
+        return min(quiet_from_s, asyncio.get_running_loop().time())
+
     def disconnect(self, number: int) -> None:
         """Lose the connection to a leaf: what it owes fails, and it is asked no more."""
         channel = self._channels[number]
@@ -108,6 +115,7 @@ class ScriptedFleet(Fleet):
     def come_back(self, number: int) -> None:
         """Connect to a leaf, which says hello."""
         channel = self._channels[number]
+        self.leaves[number].quiet_from_s = math.inf
         name, domain = f"leaf-{number}", self._domains[number]
         channel.hello = LeafHello(PROTOCOL_VERSION, name, domain, pid=1, holdings=(), workers=1)
         channel.held = [Held(channel.leaf, self._generation, self._holdings[number])]

@@ -12,6 +12,9 @@ from root.app import BODY_BYTES_MAX, BODY_S_MAX
 from root.config import Settings
 from tests.sim.serving import SHARDS, WORK_S, Exchange, Served, is_problem, served
 
+ALL_AT_ONCE = Settings(canary=False)
+"""Where a test counts legs or times them, and is not about queries of unknown shape."""
+
 
 def test_a_search_is_answered_with_its_page() -> None:
     """GET and POST of the same request give the same answer, which says what it covers."""
@@ -36,7 +39,7 @@ def test_a_search_is_answered_with_its_page() -> None:
         assert got.json["facets"] == {}
         assert got.json["next"] is None
 
-    served(body)
+    served(body, ALL_AT_ONCE)
 
 
 def test_a_trace_has_every_attempt_of_both_phases() -> None:
@@ -102,6 +105,36 @@ def test_push_back_is_429_with_a_time() -> None:
         assert int(answer.headers["retry-after"]) >= 1
 
     served(body, script=fails("busy"))
+
+
+@pytest.mark.parametrize("field", ["q", "query"])
+def test_a_query_that_does_harm_is_422_with_a_time(field: str) -> None:
+    """The field, one clear sentence, and when one like it is tried again; what comes after that
+    is answered.
+    """
+
+    async def body(serving: Served) -> None:
+        asked = {"q": "a", "query": {"type": "word", "text": "a"}}
+        for leaf in serving.fleet.leaves:
+            leaf.script = fails("gone")
+        for _ in range(2):
+            answer = await serving.client.post("/search", {field: asked[field]})
+            members = is_problem(answer, 422)
+            assert members["field"] == field
+            assert members["title"] == "Dangerous query"
+            assert members["detail"] == (
+                "queries of this structure are refused for 2 s, "
+                "since a leaf was lost while it worked on one of them"
+            )
+            assert answer.headers["retry-after"] == "2"
+        assert serving.fleet.received == 1
+        for leaf in serving.fleet.leaves:
+            leaf.script = takes(WORK_S)
+        assert (await serving.client.get("/search?q=a+b")).status == 200
+        await asyncio.sleep(2.0)
+        assert (await serving.client.get("/search?q=a")).status == 200
+
+    served(body)
 
 
 def test_too_many_requests_at_once_are_429_at_once() -> None:
@@ -181,7 +214,7 @@ def test_too_little_in_time_is_504_with_what_there_is() -> None:
         assert enough.json["coverage"] == members["coverage"]
         assert await serving.metric("hedgerow_root_partial_answers_total") >= 1
 
-    served(body, script=by_shard({2: hangs()}, takes(WORK_S)))
+    served(body, ALL_AT_ONCE, by_shard({2: hangs()}, takes(WORK_S)))
 
 
 def test_a_document_is_found_by_its_id_or_not() -> None:
@@ -228,7 +261,7 @@ def test_a_client_that_leaves_takes_its_query_along(target: str) -> None:
         assert await serving.metric("hedgerow_attempts_ended_total", fate="cancelled") == SHARDS
         assert await serving.metric("hedgerow_attempts_in_flight") == 0
 
-    served(body, script=takes(0.5))
+    served(body, ALL_AT_ONCE, takes(0.5))
 
 
 def test_readiness_is_a_live_replica_of_every_shard() -> None:
@@ -336,7 +369,7 @@ def test_a_server_that_ends_takes_its_queries_along() -> None:
         assert await serving.metric("hedgerow_root_requests_total", status="499") == 1
         assert await serving.metric("hedgerow_root_requests_in_flight") == 0
 
-    served(body, script=takes(0.5))
+    served(body, ALL_AT_ONCE, takes(0.5))
 
 
 def test_a_body_that_does_not_come_holds_no_place() -> None:

@@ -10,6 +10,7 @@ from random import Random
 import msgspec
 import pytest
 
+import root.channel
 from bench.simulation.answers import hits
 from bench.simulation.scripted_fleet import GENERATION, BareRoot, Seen, card
 from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello
@@ -249,3 +250,25 @@ def test_a_notice_is_told_when_it_changes(caplog: pytest.LogCaptureFixture) -> N
     with_one_leaf(body)
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [words.rpartition(": ")[2] for words in told] == ["trouble", "its notice is withdrawn"]
+
+
+def test_a_leaf_is_heard_of_as_long_as_it_answers_pings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not it answers queries; once it does not, it was last heard of before that."""
+    monkeypatch.setattr(root.channel, "PING_EVERY_S", 0.01)
+
+    async def body(leaf: LeafServer, fleet: Fleet, _: BareRoot) -> None:
+        the_leaf, now = only(fleet).leaf, asyncio.get_running_loop().time
+        started_s = now()
+        await until(lambda: fleet.heard_s(the_leaf) > started_s + 0.05)
+        leaf.deaf = True
+        pings = leaf.pings
+        await until(lambda: leaf.pings > pings + 1)
+        deaf_s = now()
+        pings = leaf.pings
+        await until(lambda: leaf.pings > pings + 10)
+        assert started_s < fleet.heard_s(the_leaf) < deaf_s
+        await leaf.close()
+        await until(lambda: not the_leaf.connected)
+        assert fleet.heard_s(the_leaf) < now()
+
+    with_one_leaf(body)

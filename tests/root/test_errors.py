@@ -15,6 +15,7 @@ from root.errors import (
     NotCovered,
     OperatorError,
     Overloaded,
+    Quarantined,
     UnknownDocument,
 )
 
@@ -45,6 +46,13 @@ def test_overload_says_when_to_try_again() -> None:
     """In whole seconds, as Retry-After has it."""
     error = Overloaded("busy", 2)
     assert (error.status, error.retry_after_s, error.partial) == (429, 2, None)
+
+
+def test_a_quarantine_says_when_it_is_over() -> None:
+    """The caller's error all the same: another query would be answered."""
+    error = Quarantined("q", "refused", 4)
+    assert isinstance(error, CallerError)
+    assert (error.status, error.field, error.retry_after_s) == (422, "q", 4)
 
 
 def test_every_error_is_of_one_who_must_act() -> None:

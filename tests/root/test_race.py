@@ -8,7 +8,16 @@ from typing import get_args
 import pytest
 
 from root.budget import BudgetTerms
-from root.race import CONDUCT, Attempt, FailureReason, IllegalEvent, MissingReason, Race, Terms
+from root.race import (
+    CONDUCT,
+    LOSSES_MAX,
+    Attempt,
+    FailureReason,
+    IllegalEvent,
+    MissingReason,
+    Race,
+    Terms,
+)
 from root.ranking import Leaf
 from tests.root.conftest import NOTHING_EXTRA, leaves, terms
 
@@ -262,16 +271,25 @@ def test_attempts_are_limited_whatever_the_budget() -> None:
     assert race.missing == "refused"
 
 
-def test_attempts_on_lost_leaves_do_not_count() -> None:
-    """Nobody does that work: every replica is tried, each once, until none is left."""
+@pytest.mark.parametrize(("losses_max", "asked"), [(0, 1), (1, 2), (2, 3), (9, 4)])
+def test_attempts_on_lost_leaves_count_as_losses_only(losses_max: int, asked: int) -> None:
+    """Nobody does that work, so it costs no token and no attempt; but a leg under which more
+    leaves than allowed were lost gets no other: it may be what ends them.
+    """
     given = terms(attempts_max=1, budget=NOTHING_EXTRA)
+    given.losses_max = losses_max
     race, attempt = started(leaves(4), given)
     tried = [attempt.leaf.name]
     while (following := race.failed(attempt, "gone", len(tried), given, 0.001)) is not None:
         attempt = following
         tried.append(attempt.leaf.name)
-    assert sorted(tried) == ["a", "b", "c", "d"]
+    assert len(set(tried)) == len(tried) == asked
     assert race.missing == "no_replica"
+
+
+def test_a_third_leaf_never_gets_what_two_were_lost_under() -> None:
+    """Unless told otherwise, a leg moves on from one lost leaf and from no second."""
+    assert terms().losses_max == LOSSES_MAX == 1
 
 
 # --- hedges ------------------------------------------------------------------------------

@@ -25,7 +25,14 @@ def rehearsing(operator: BudgetTerms = OPERATOR) -> Rehearsal:
     return Rehearsal(operator, Random("copies"), 0.0)
 
 
-def ran(legs_s: Sequence[float], now: float, *, replicas: int = 2, phases: int = 1) -> Pursuit:
+def ran(
+    legs_s: Sequence[float],
+    now: float,
+    *,
+    replicas: int = 2,
+    phases: int = 1,
+    name: str = "search",
+) -> Pursuit:
     """A request that ran unhedged, from ``now`` on, whose legs took so long in each phase."""
     view = View(card(len(legs_s)), tuple(tuple(leaves(replicas)) for _ in legs_s))
     pursuit = Pursuit(view, now, now + 100.0, SearchRequest(q="a"))
@@ -35,7 +42,7 @@ def ran(legs_s: Sequence[float], now: float, *, replicas: int = 2, phases: int =
         for attempt in sorted(sent, key=lambda attempt: legs_s[attempt.slot]):
             gather.handle(AttemptsReplied([(attempt, "answer")]), now + legs_s[attempt.slot])
         assert gather.outcome is not None
-        phase = Phase("search", "search", gather.outcome, gather.attempts, now, gather.tally)
+        phase = Phase(name, "search", gather.outcome, gather.attempts, now, gather.tally)
         pursuit.note(phase)
         now = gather.outcome.decided_s
     return pursuit
@@ -127,6 +134,16 @@ def test_what_two_phases_save_adds_up() -> None:
     assert rehearsal.unhedged.quantile_ms(100.0) == pytest.approx(400.0, rel=0.01)
     assert rehearsal.arms[-1].times.quantile_ms(98.0) < 100.0
     assert rehearsal.arms[-1].times.quantile_ms(50.0) > 16.0
+
+
+def test_a_canary_is_part_of_a_request_that_nothing_can_shorten() -> None:
+    """It goes to one shard alone, and is never hedged."""
+    rehearsal = rehearsing()
+    random = Random("legs")
+    for number in range(500):
+        rehearsal.observe(ran(stalling(random), number * 1.0, name="canary"))
+    assert {arm.extra for arm in rehearsal.arms} == {0}
+    assert rehearsal.arms[-1].times.row() == rehearsal.unhedged.row()
 
 
 def test_a_request_with_a_shard_missing_is_left_out() -> None:

@@ -198,13 +198,13 @@ def test_a_request_overrides_the_operator_s_defaults() -> None:
 
 
 def test_a_query_that_leaves_refuse_is_the_caller_s_fault() -> None:
-    """The leaf's words say why; no other replica is tried."""
+    """The leaf's words say why; no other replica is tried, and no other shard."""
 
     async def body(asked: Asked) -> None:
         with pytest.raises(BadRequest, match="no such syntax") as caught:
             await asked.search()
         assert caught.value.field == "q"
-        assert asked.fleet.received == SHARDS
+        assert asked.fleet.received == 1
 
     asking(body, script=fails("bad_query", detail="no such syntax"))
 

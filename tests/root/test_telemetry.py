@@ -8,6 +8,7 @@ import pytest
 
 from bench.simulation.scripted import Deed, Leg, fails, takes
 from root.budget import BudgetTerms
+from root.canary import QUARANTINE_S
 from root.config import Settings
 from root.hedging import MIN_SAMPLES
 from root.race import FailureReason
@@ -30,7 +31,7 @@ def test_latency_counts_from_the_arrival_of_a_request() -> None:
             total = await serving.metric("hedgerow_root_requests_total", status=status)
             assert total == requests
 
-    served(body)
+    served(body, Settings(canary=False))
 
 
 def test_the_loop_measures_its_own_lateness() -> None:
@@ -134,6 +135,26 @@ def test_it_is_shown_why_hedging_rests(failure: FailureReason, reason: str) -> N
     served(body)
 
 
+def test_canaries_and_quarantines_are_shown() -> None:
+    """How many were sent, how many suspects are refused now, and how many queries for it."""
+
+    async def body(serving: Served) -> None:
+        await serving.client.get("/search?q=a")
+        await serving.client.get("/search?q=b")
+        assert await serving.metric("hedgerow_canaries_sent_total") == 1
+        for leaf in serving.fleet.leaves:
+            leaf.script = fails("gone")
+        for _ in range(3):
+            assert (await serving.client.get("/search?q=a+b")).status == 422
+        assert await serving.metric("hedgerow_canaries_sent_total") == 2
+        assert await serving.metric("hedgerow_quarantines") == 1
+        assert await serving.metric("hedgerow_queries_quarantined_total") == 3
+        await asyncio.sleep(QUARANTINE_S)
+        assert await serving.metric("hedgerow_quarantines") == 0
+
+    served(body)
+
+
 def test_every_leaf_is_shown_by_its_address() -> None:
     """Whether it is connected, whether on probation, and how long its legs take."""
 
@@ -177,7 +198,7 @@ def test_shadow_counts_what_it_would_have_sent_and_sends_nothing() -> None:
         assert report["arms"]["adaptive@0.05"]["p99"] < 100.0
         assert report["recommendation"]["hedge"] == "adaptive"
 
-    served(body, Settings(hedge="shadow"), stalls)
+    served(body, Settings(hedge="shadow", canary=False), stalls)
 
 
 def test_without_shadow_there_is_nothing_to_report() -> None:

@@ -95,7 +95,7 @@ def test_an_answer_is_the_same_whatever_fails_on_the_way() -> None:
                 return Deed(0.001, random.choice(FAILURES))
             return Deed(random.expovariate(1 / 0.01))
 
-        settings = replace(DEFAULTS, attempts_max=4, timeout_ms=5000.0)
+        settings = replace(DEFAULTS, attempts_max=4, timeout_ms=5000.0, canary=False)
         searched = Searched(script, settings)
         for number in range(200):
             offset = 3 * number % 100
@@ -116,7 +116,7 @@ def test_a_page_with_shards_missing_is_that_of_the_others(phase: str) -> None:
     async def main() -> None:
         random = Random("legs")
         corpus = Corpus(400, SHARDS, lambda i: 1.0 + i * 37 % 5)
-        settings = replace(DEFAULTS, min_coverage=0.0)
+        settings = replace(DEFAULTS, min_coverage=0.0, canary=False)
         searched = Searched(takes(0.002), settings, corpus)
         await searched.warm_up()
 
