@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
+from bench.simulation.corpus import Corpus
 from bench.simulation.scripted import Answer, Leg, Script, by_shard, fails, hangs, takes
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
@@ -20,7 +21,6 @@ from root.config import Settings
 from root.errors import BadRequest, NotCovered, Overloaded
 from root.requests import SearchRequest
 from root.search import DEPTH_MARGIN, FETCH_SHARE, Searches
-from tests.sim.corpus import Corpus
 
 SHARDS = 4
 CORPUS = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
