@@ -27,7 +27,7 @@ from root.gather import Gather, Outcome
 from root.hedging import Policy
 from root.latency import Latency
 from root.pace import Pace
-from root.race import Attempt, Ledger, Terms
+from root.race import Attempt, FailureReason, Ledger, Terms
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
 
@@ -93,22 +93,24 @@ class ScriptedFleet(Fleet):
         """Cancel a leg."""
         self._by_url[attempt.leaf.name].cancel(attempt)
 
-    def disconnect(self, number: int) -> None:
+    def disconnect(self, number: int, reason: FailureReason = "gone") -> None:
         """Lose the connection to a leaf: what it owes fails, and it is asked no more."""
         channel = self._channels[number]
         channel.leaf.connected = False
         channel.hello = None
         channel.problem = "the connection was closed"
         self._changed(channel)
-        self.leaves[number].disconnect()
+        self.leaves[number].disconnect(reason)
 
-    def come_back(self, number: int) -> None:
-        """Connect to a leaf, which says hello."""
+    def come_back(self, number: int, *, empty_handed: bool = False) -> None:
+        """Connect to a leaf, which says hello and what it holds: its shards, or nothing."""
         channel = self._channels[number]
         channel.hello = LeafHello(
             PROTOCOL_VERSION, f"leaf-{number}", "here", pid=1, holdings=(), workers=1
         )
-        channel.held = [Held(channel.leaf, self._generation, self._holdings[number])]
+        held = Held(channel.leaf, self._generation, self._holdings[number])
+        channel.held = [] if empty_handed else [held]
+        self.leaves[number].empty_handed = empty_handed
         channel.problem = ""
         self._changed(channel)
 

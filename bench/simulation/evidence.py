@@ -1,0 +1,120 @@
+"""A run, laid out for those who judge it: by request, and by race (one shard of one gather)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.simulation.spending import Spending
+from bench.simulation.swarm import Run
+from bench.simulation.watched import Request
+from root.gather import Outcome
+from root.race import CONDUCT, Attempt
+from root.scatter import Flight
+
+INSTANT_S: Final = 1e-9
+"""Times that are computed in two ways agree within it."""
+
+
+class Evidence:
+    """What was seen of a run. Every gather of it has been decided."""
+
+    def __init__(self, run: Run) -> None:
+        """Derive what several rules need."""
+        self.run = run
+        self.settings = run.swarm.settings
+        self.corpus = run.swarm.corpus
+        self.sent = [attempt for attempts in run.fleet.sends.values() for attempt in attempts]
+        self.cases = list(_cases(run))
+        self.spending = Spending(
+            self.settings.budget,
+            [(o.decided_s, len(o.replies)) for o in map(outcome_of, run.fleet.sends)],
+            [a.sent_s for case in self.cases for a in case.attempts if case.costs(a)],
+        )
+        self._busy_s = sorted(a.ended_s for a in self.sent if a.reason == "busy")
+        self._names = [leaf.leaf.name for leaf in run.fleet.leaves]
+
+    def holders(self, shard: int) -> set[str]:
+        """The leaves that hold a shard, when they are there."""
+        pairs = zip(self._names, self.run.swarm.holdings, strict=True)
+        return {name for name, held in pairs if shard in held}
+
+    def away(self, from_s: float, to_s: float) -> set[str]:
+        """Leaves that could not be asked at some time between two instants."""
+        absences = self.run.fleet.absences
+        return {a.leaf for a in absences if a.from_s <= to_s and a.to_s >= from_s}
+
+    def all_away(self, from_s: float, to_s: float) -> bool:
+        """Whether each leaf could not be asked at some time between two instants."""
+        return set(self._names) <= self.away(from_s, to_s)
+
+    def busy_before(self, second: float, within_s: float) -> bool:
+        """Whether a leaf was busy less than so long before an instant."""
+        at = bisect_left(self._busy_s, second)
+        return at > 0 and second - self._busy_s[at - 1] < within_s - INSTANT_S
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One race: the attempts on one shard, in the order of sending."""
+
+    request: Request
+    flight: Flight
+    shard: int
+    attempts: Sequence[Attempt] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What its gather came to."""
+        return outcome_of(self.flight)
+
+    @property
+    def deadline_s(self) -> float:
+        """Its gather's."""
+        return self.flight.gather.deadline_s
+
+    @property
+    def decided_s(self) -> float:
+        """When nothing more was wanted of it."""
+        won = [attempt.ended_s for attempt in self.attempts if attempt.fate == "won"]
+        return won[0] if won else self.outcome.decided_s
+
+    def counted_before(self, attempt: Attempt) -> int:
+        """Attempts that somebody was doing or had done when ``attempt`` was sent."""
+        return sum(
+            not (a.reason == "gone" and a.ended_s <= attempt.sent_s)
+            for a in self.attempts
+            if a.number < attempt.number
+        )
+
+    def failed_at(self, second: float) -> list[Attempt]:
+        """Attempts that failed at an instant."""
+        return [a for a in self.attempts if a.fate == "failed" and a.ended_s == second]
+
+    def costs(self, attempt: Attempt) -> bool:
+        """Whether it takes a token: all but primaries, and failovers that are free."""
+        if attempt.kind != "failover":
+            return attempt.kind != "primary"
+        failures = self.failed_at(attempt.sent_s)
+        return all(a.reason is None or CONDUCT[a.reason].budgeted for a in failures)
+
+
+def outcome_of(flight: Flight) -> Outcome:
+    """What a flight came to."""
+    outcome = flight.gather.outcome
+    assert outcome is not None  # noqa: S101 (evidence is of gathers that have been decided)
+    return outcome
+
+
+def _cases(run: Run) -> Iterator[Case]:
+    for request in run.requests:
+        for flight in request.flights:
+            outcome = outcome_of(flight)
+            shards = sorted({*(shard for shard, _ in outcome.replies), *outcome.missing})
+            attempts: dict[int, list[Attempt]] = {shard: [] for shard in shards}
+            for attempt in flight.gather.attempts:
+                attempts.setdefault(attempt.shard, []).append(attempt)
+            for shard, of_shard in attempts.items():
+                yield Case(request, flight, shard, of_shard)
