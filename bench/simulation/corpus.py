@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -66,6 +66,13 @@ def _fetch(body: bytes) -> FetchBody:
     return msgspec.json.decode(body, type=FetchBody)
 
 
+class Found(NamedTuple):
+    """What a query finds, best first: ids and scores, and the ordinals of each shard."""
+
+    ranked: list[tuple[str, float]]
+    by_shard: list[list[int]]
+
+
 class Corpus:
     """``size`` documents, dealt round ``shards``; document i has the id ``doc-0000i``.
 
@@ -81,7 +88,7 @@ class Corpus:
         self.score: Final = score
         self.oracle: Final = sorted(range(size), key=lambda i: (-score(i), i))
         self._blur = [1.0 + blurred * LENGTH_DEVIATION * (shard % 3 - 1) for shard in range(shards)]
-        self._found: dict[tuple[int, bool], list[list[int]]] = {}
+        self._found: dict[Query, Found] = {}
 
     @property
     def card(self) -> GenerationCard:
@@ -95,8 +102,7 @@ class Corpus:
 
     def ranked(self, query: Query) -> list[tuple[str, float]]:
         """All that a query finds, as one big index would rank it: (id, score)."""
-        order = self.oracle if is_scored(query) else range(self.size)
-        return [(document_id(i), self.score_in(query, i)) for i in order if i % step(query) == 0]
+        return self._find(query).ranked
 
     def score_in(self, query: Query | None, ordinal: int) -> float:
         """The exact score of a document."""
@@ -112,7 +118,7 @@ class Corpus:
         match ask.kind:
             case "search":
                 wanted = _search(ask.body)
-                found = self._of_shard(wanted.query, shard)
+                found = self._find(wanted.query).by_shard[shard]
                 best = found[: wanted.k]
                 blur = self._blur[shard] if is_scored(wanted.query) else 1.0
                 scores = [self.score_in(wanted.query, i) * blur for i in best]
@@ -121,7 +127,9 @@ class Corpus:
                 )
             case "lookup":
                 identity = msgspec.json.decode(ask.body, type=LookupBody).id
-                held = [i for i in self._of_shard(None, shard) if document_id(i) == identity]
+                held = [
+                    i for i in range(shard, self.size, self.shards) if document_id(i) == identity
+                ]
                 scores = [0.0] * len(held)
                 return hits(number, scores, held, queue_us=queue_us, service_us=service_us)
             case _:
@@ -130,16 +138,17 @@ class Corpus:
                 documents = [self._document(query, i) for i in ask.ordinals[shard]]
                 return Documents(number, queue_us, service_us, documents)
 
-    def _of_shard(self, query: Query | None, shard: int) -> list[int]:
-        """What a query finds on a shard, best first."""
-        key = step(query), is_scored(query)
-        if key not in self._found:
-            self._found[key] = [
-                [i for i in order if i % self.shards == shard and i % key[0] == 0]
-                for order in [self.oracle if key[1] else range(self.size)]
-                for shard in range(self.shards)
-            ]
-        return self._found[key][shard]
+    def _find(self, query: Query) -> Found:
+        found = self._found.get(query)
+        if found is None:
+            order = self.oracle if is_scored(query) else range(self.size)
+            ordinals = [i for i in order if i % step(query) == 0]
+            by_shard: list[list[int]] = [[] for _ in range(self.shards)]
+            for ordinal in ordinals:
+                by_shard[ordinal % self.shards].append(ordinal)
+            ranked = [(document_id(i), self.score_in(query, i)) for i in ordinals]
+            found = self._found[query] = Found(ranked, by_shard)
+        return found
 
     def _document(self, query: Query | None, ordinal: int) -> FetchedDocument:
         name = document_id(ordinal)

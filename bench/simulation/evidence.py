@@ -11,11 +11,15 @@ from bench.simulation.spending import Spending
 from bench.simulation.swarm import Run
 from bench.simulation.watched import Request
 from root.gather import Outcome
-from root.race import CONDUCT, Attempt
+from root.race import Attempt
 from root.scatter import Flight
 
 INSTANT_S: Final = 1e-9
 """Times that are computed in two ways agree within it."""
+
+
+FREE: Final = frozenset({"gone"})
+"""After these a failover takes no token: nobody does the work any more."""
 
 
 class Evidence:
@@ -84,7 +88,7 @@ class Case:
     def counted_before(self, attempt: Attempt) -> int:
         """Attempts that somebody was doing or had done when ``attempt`` was sent."""
         return sum(
-            not (a.reason == "gone" and a.ended_s <= attempt.sent_s)
+            not (a.reason in FREE and a.ended_s <= attempt.sent_s)
             for a in self.attempts
             if a.number < attempt.number
         )
@@ -97,8 +101,7 @@ class Case:
         """Whether it takes a token: all but primaries, and failovers that are free."""
         if attempt.kind != "failover":
             return attempt.kind != "primary"
-        failures = self.failed_at(attempt.sent_s)
-        return all(a.reason is None or CONDUCT[a.reason].budgeted for a in failures)
+        return all(a.reason not in FREE for a in self.failed_at(attempt.sent_s))
 
 
 def outcome_of(flight: Flight) -> Outcome:

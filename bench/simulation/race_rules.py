@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from bench.simulation.evidence import INSTANT_S, Case, Evidence
+from bench.simulation.evidence import FREE, INSTANT_S, Case, Evidence
 from root.budget import PUSH_BACK_S
 from root.race import CONDUCT, FATES
 
 HEDGELESS: Final = frozenset({"off"})
 """Policies by which no attempt is ever late."""
+
+HOPELESS: Final = frozenset({"bad_query"})
+"""What fails for these, no other replica can do."""
 
 
 def one_answer_a_shard(_: Evidence, case: Case) -> Iterator[str]:
@@ -79,7 +82,7 @@ def failovers_follow_failures(evidence: Evidence, case: Case) -> Iterator[str]:
     """At once, where the failure allows it, within the limit of attempts."""
     for failover in (attempt for attempt in case.attempts if attempt.kind == "failover"):
         failed = case.failed_at(failover.sent_s)
-        if not any(a.reason is not None and CONDUCT[a.reason].next_replica for a in failed):
+        if all(attempt.reason in HOPELESS for attempt in failed):
             yield f"at {failover.sent_s} s nothing failed that another replica could do"
         counted = case.counted_before(failover)
         if case.costs(failover) and counted >= evidence.settings.attempts_max:
@@ -115,10 +118,10 @@ def _all_tried_or_away(evidence: Evidence, case: Case) -> bool:
 
 def _may_not_go_on(evidence: Evidence, case: Case, last_s: float) -> bool:
     """Whether what failed last forbids another attempt, or there was no room for one."""
-    causes = [CONDUCT[a.reason] for a in case.failed_at(last_s) if a.reason is not None]
-    counted = sum(attempt.reason != "gone" for attempt in case.attempts)
+    causes = {attempt.reason for attempt in case.failed_at(last_s)}
+    counted = sum(attempt.reason not in FREE for attempt in case.attempts)
     no_room = counted >= evidence.settings.attempts_max or evidence.spending.may_be_empty(last_s)
-    return any(not cause.next_replica or (cause.budgeted and no_room) for cause in causes)
+    return bool(causes & HOPELESS) or (no_room and not causes <= FREE)
 
 
 RULES: Final[tuple[Callable[[Evidence, Case], Iterator[str]], ...]] = (

@@ -11,7 +11,7 @@
     refuse       it refuses or fails some or all legs, for any reason there is
     deaf         it heeds no cancel: answers come after the end
     skew         its clock jumps by minutes
-    suspend      the machine of the root is suspended: all that was due meanwhile is due at once
+    suspend      the machine is suspended, a few times: all that was due meanwhile is due at once
 
 Faults may coincide, on one leaf too; the last one to say how it works is heeded then. Once all
 have ended everything is as it was, whatever coincided.
@@ -26,14 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.simulation.scripted import (
-    HANGS,
-    Deed,
-    Leg,
-    Script,
-    hangs,
-    takes_about,
-)
+from bench.simulation.scripted import HANGS, Deed, Leg, Script, hangs, takes_about
 from bench.simulation.scripted_fleet import at
 from bench.simulation.watched import WatchedFleet
 from bench.virtual_time import running_loop
@@ -51,7 +44,9 @@ GARBLED_S: Final = 0.01
 """Garbage comes up to so long after a leg."""
 
 SKEW_S: Final = 600.0
-SUSPENDED_S: Final = 1.0
+
+SUSPENDED_S: Final = 0.2
+"""A suspension, and the time until the next, last up to so long: as long as most callers wait."""
 
 REASONS: Final[tuple[FailureReason, ...]] = tuple(
     reason for reason in CONDUCT if reason not in {"gone", "garbage"}
@@ -78,7 +73,7 @@ class Trouble:
         random = self._random
         async with asyncio.TaskGroup() as group:
             for _ in range(faults):
-                kind = random.choice(list(FAULTS))
+                kind = random.choice(DRAWN)
                 number = random.randrange(len(self._fleet.leaves))
                 from_s, to_s = sorted(random.uniform(0.0, lasts_s) for _ in range(2))
                 group.create_task(self._fault(kind, number, from_s, to_s - from_s))
@@ -202,12 +197,16 @@ class Trouble:
         """Set its clock, forwards or backwards; it stays so."""
         self._fleet[number].skew_s += self._random.uniform(-SKEW_S, SKEW_S)
 
-    async def suspend(self, _number: int, _lasts_s: float) -> None:
-        """Stop the whole world but its clock."""
+    async def suspend(self, _: int, lasts_s: float) -> None:
+        """Stop the whole world but its clock, again and again."""
         loop = running_loop()
-        from_s = loop.time()
-        loop.suspend(self._random.uniform(0.0, SUSPENDED_S))
-        self.suspended.append((from_s, loop.time()))
+        until_s = loop.time() + lasts_s
+        while loop.time() < until_s:
+            from_s = loop.time()
+            loop.suspend(self._random.uniform(0.0, SUSPENDED_S))
+            self.suspended.append((from_s, loop.time()))
+            self._tell(f"suspend: for {loop.time() - from_s:.4f} s")
+            await asyncio.sleep(self._random.uniform(0.0, SUSPENDED_S))
 
     async def _say(self, number: int, script: Script, lasts_s: float) -> None:
         self._fleet[number].script = script
@@ -226,3 +225,8 @@ FAULTS: Final[dict[str, Fault]] = {
     )
 }
 """Every kind, by its name."""
+
+DRAWN: Final = (*FAULTS, *["refuse"] * 4, *["deaf", "suspend"] * 2)
+"""What is drawn from: there are many reasons to refuse, each with something of its own to do, and
+answers that come too late need luck.
+"""
