@@ -1,0 +1,161 @@
+"""A product that is broken on purpose: the swarm's rules find it, within a few seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+import root.answer
+import root.race
+import root.ranking
+from bench.simulation.invariants import breaches
+from bench.simulation.scripted import Script
+from bench.simulation.swarm import simulate
+from bench.simulation.trouble import Trouble
+from root.budget import Budget
+from root.gather import Gather
+from root.pursuit import Pursuit
+from root.race import Attempt, Race
+from root.ranking import Leaf
+from root.scatter import Flight
+
+SEEDS: Final = 40
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def hedges_go_anywhere(patch: pytest.MonkeyPatch) -> None:
+    """To replicas that have the work already, too."""
+    choose = root.ranking.choose
+
+    def anywhere(
+        replicas: Sequence[Leaf], _: Sequence[Leaf], random: Random, now: float
+    ) -> Leaf | None:
+        return choose(replicas, (), random, now)
+
+    patch.setattr(root.race, "choose", anywhere)
+
+
+def shards_are_merged_twice(patch: pytest.MonkeyPatch) -> None:
+    """Those that took more than one attempt."""
+    decide = Gather._decide
+
+    def twice(self: Gather, now: float) -> None:
+        decide(self, now)
+        assert self.outcome is not None
+        if len(self.attempts) > self.legs:
+            self.outcome.replies.extend(self.outcome.replies[:1])
+
+    patch.setattr(Gather, "_decide", twice)
+
+
+def late_answers_count(patch: pytest.MonkeyPatch) -> None:
+    """An answer after the first replaces it."""
+    replied = Race.replied
+
+    def replaced(self: Race, *arguments: Any) -> Sequence[Attempt]:
+        self.reply = None
+        return replied(self, *arguments)
+
+    patch.setattr(Race, "replied", replaced)
+
+
+def nothing_is_cancelled(patch: pytest.MonkeyPatch) -> None:
+    """Losers run on."""
+    patch.setattr(Race, "_cancel_rest", lambda *_: ())
+
+
+def budgets_are_not_kept(patch: pytest.MonkeyPatch) -> None:
+    """There is always another token."""
+    patch.setattr(Budget, "spend", lambda *_: True)
+
+
+def push_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    """Hedging goes on while leaves are busy."""
+    patch.setattr(Budget, "resting", lambda *_: False)
+
+
+def deadlines_are_late(patch: pytest.MonkeyPatch) -> None:
+    """By a tenth of a second."""
+    made = Gather.__init__
+
+    def late(self: Gather, *arguments: Any) -> None:
+        made(self, *arguments)
+        self.deadline_s += 0.1
+
+    patch.setattr(Gather, "__init__", late)
+
+
+def what_is_owed_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A cancelled attempt counts as outstanding for ever."""
+    end = Race._end
+
+    def keep(self: Race, attempt: Attempt, *arguments: Any) -> None:
+        end(self, attempt, *arguments)
+        attempt.leaf.outstanding += attempt.cancel_sent
+
+    patch.setattr(Race, "_end", keep)
+
+
+def failures_are_final(patch: pytest.MonkeyPatch) -> None:
+    """No failure is followed by another attempt."""
+    patch.setattr(Race, "_next_replica", lambda *_: None)
+
+
+def alarms_are_left_on(patch: pytest.MonkeyPatch) -> None:
+    """A flight that has landed keeps its timer."""
+    patch.setattr(Flight, "_disarm", lambda *_: None)
+
+
+def hits_are_out_of_order(patch: pytest.MonkeyPatch) -> None:
+    """The page is turned round."""
+    hits = root.answer._hits
+    patch.setattr(root.answer, "_hits", lambda *arguments: hits(*arguments)[::-1])
+
+
+def silence_about_what_is_missing(patch: pytest.MonkeyPatch) -> None:
+    """An answer in part is called whole."""
+    patch.setattr(Pursuit, "note", lambda self, phase: self.phases.append(phase))
+
+
+def trouble_has_no_end(patch: pytest.MonkeyPatch) -> None:
+    """What leaves began to do in the trouble they do for ever."""
+
+    async def say(self: Trouble, number: int, script: Script, _: float) -> None:
+        self._fleet[number].script = script
+
+    patch.setattr(Trouble, "_say", say)
+    patch.setattr(Trouble, "_mend", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "invariant"),
+    [
+        (hedges_go_anywhere, "no replica is asked twice"),
+        (shards_are_merged_twice, "one answer a shard"),
+        (late_answers_count, "one answer a shard"),
+        (nothing_is_cancelled, "losers are cancelled at once"),
+        (budgets_are_not_kept, "the budget is kept"),
+        (push_back_is_ignored, "hedges are allowed"),
+        (deadlines_are_late, "it ends by its deadline"),
+        (what_is_owed_is_forgotten, "every attempt is accounted for"),
+        (failures_are_final, "a shard is missing for a cause"),
+        (alarms_are_left_on, "nothing is left alive"),
+        (hits_are_out_of_order, "the page is the oracles"),
+        (silence_about_what_is_missing, "the coverage is true"),
+        (trouble_has_no_end, "with time and replicas it is complete"),
+        (trouble_has_no_end, "latency returns"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_is_broken_is_found(
+    break_it: Patch, invariant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the rule that it breaks."""
+    break_it(monkeypatch)
+    found = chain.from_iterable(breaches(simulate(seed)) for seed in range(SEEDS))
+    assert any(breach.invariant == invariant for breach in found)
