@@ -31,6 +31,13 @@ def no_replica_is_asked_twice(evidence: Evidence, case: Case) -> Iterator[str]:
         yield f"asked {', '.join(names)}; held by {sorted(evidence.holders(case.shard))}"
 
 
+def no_lost_leaf_is_asked(evidence: Evidence, case: Case) -> Iterator[str]:
+    """A leaf without a connection would never answer."""
+    for attempt in case.attempts:
+        if attempt.leg in evidence.run.fleet.astray:
+            yield f"{attempt.kind} sent to {attempt.leaf.name}, which is not connected"
+
+
 def nothing_is_sent_too_late(_: Evidence, case: Case) -> Iterator[str]:
     """Neither from the deadline on, nor once there is an answer."""
     for attempt in case.attempts:
@@ -127,6 +134,7 @@ def _may_not_go_on(evidence: Evidence, case: Case, last_s: float) -> bool:
 RULES: Final[tuple[Callable[[Evidence, Case], Iterator[str]], ...]] = (
     one_answer_a_shard,
     no_replica_is_asked_twice,
+    no_lost_leaf_is_asked,
     nothing_is_sent_too_late,
     losers_are_cancelled_at_once,
     every_attempt_has_one_fate,

@@ -61,7 +61,11 @@ ASKING: Final[ContextVar[Request]] = ContextVar("ASKING")
 
 
 class WatchedFleet(ScriptedFleet):
-    """See the module's text. Primaries are sent by the task that ASKING was set in."""
+    """See the module's text. Primaries are sent by the task that ASKING was set in.
+
+    ``sends`` are the attempts of each flight; legs, by number, are ``cancelled_s`` when they were
+    cancelled, and ``astray`` where the leaf was not connected.
+    """
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class WatchedFleet(ScriptedFleet):
     ) -> None:
         """As a scripted fleet."""
         self.sends: dict[Flight, list[Attempt]] = {}
+        self.astray: set[int] = set()
         self.cancelled_s: dict[int, float] = {}
         self.absences: list[Absence] = []
         self._absent: dict[int, Absence] = {}
@@ -87,6 +92,8 @@ class WatchedFleet(ScriptedFleet):
             ASKING.get().flights.append(flight)
         sent.append(attempt)
         super().send(attempt, flight)
+        if not attempt.leaf.connected:
+            self.astray.add(attempt.leg)
 
     def cancel(self, attempt: Attempt) -> None:
         """Cancel a leg."""

@@ -40,6 +40,19 @@ def hedges_go_anywhere(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(root.race, "choose", anywhere)
 
 
+def lost_leaves_are_chosen(patch: pytest.MonkeyPatch) -> None:
+    """As if they were there."""
+    choose = root.ranking.choose
+
+    def blindly(
+        replicas: Sequence[Leaf], tried: Sequence[Leaf], random: Random, now: float
+    ) -> Leaf | None:
+        untried = [leaf for leaf in replicas if leaf not in tried]
+        return choose(replicas, tried, random, now) or (untried[0] if untried else None)
+
+    patch.setattr(root.race, "choose", blindly)
+
+
 def shards_are_merged_twice(patch: pytest.MonkeyPatch) -> None:
     """Those that took more than one attempt."""
     decide = Gather._decide
@@ -136,6 +149,7 @@ def trouble_has_no_end(patch: pytest.MonkeyPatch) -> None:
     ("break_it", "invariant"),
     [
         (hedges_go_anywhere, "no replica is asked twice"),
+        (lost_leaves_are_chosen, "no lost leaf is asked"),
         (shards_are_merged_twice, "one answer a shard"),
         (late_answers_count, "one answer a shard"),
         (nothing_is_cancelled, "losers are cancelled at once"),
