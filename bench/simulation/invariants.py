@@ -25,6 +25,13 @@ milliseconds more: fifteen searches each, of which some were hedged. What has no
 takes a timeout, or the two hundred milliseconds of a slow leaf."""
 
 
+UNLEARNED: Final = frozenset({"fixed", "together"})
+"""Policies that hedge at the same delay whatever has happened."""
+
+HEDGED_MIN: Final = 15
+"""Of at most a few hundred legs: by chance there would hardly ever be none in as many again."""
+
+
 class Breach(NamedTuple):
     """An invariant that did not hold, and what was seen instead."""
 
@@ -73,11 +80,31 @@ def latency_returns(evidence: Evidence) -> Iterator[str]:
         yield f"the median search took {after} s, and {before} s before the trouble"
 
 
+def hedging_returns(evidence: Evidence) -> Iterator[str]:
+    """Where it does not depend on what was learned, and there are tokens, it goes on as before."""
+    if evidence.settings.hedge not in UNLEARNED:
+        return
+    before, after = (
+        [
+            attempt.kind == "hedge"
+            for request in evidence.run.calm(after=after)
+            for flight in request.flights
+            for attempt in flight.gather.attempts
+        ]
+        for after in (False, True)
+    )
+    arrived_s = [request.arrived_s for request in evidence.run.calm(after=True)]
+    could = not any(map(evidence.spending.may_be_empty, arrived_s))
+    if sum(before) >= HEDGED_MIN and could and not sum(after):
+        yield f"{sum(before)} hedges before the trouble, and none after it"
+
+
 RULES: Final[tuple[Callable[[Evidence], Iterator[str]], ...]] = (
     the_budget_is_kept,
     every_attempt_is_accounted_for,
     nothing_is_left_alive,
     latency_returns,
+    hedging_returns,
 )
 
 

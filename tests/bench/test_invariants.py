@@ -23,7 +23,7 @@ from root.race import Attempt, Race
 from root.ranking import Leaf
 from root.scatter import Flight
 
-SEEDS: Final = 40
+SEEDS: Final = 60
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -92,6 +92,11 @@ def push_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Budget, "resting", lambda *_: False)
 
 
+def push_back_is_never_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A leaf that was busy once ends hedging."""
+    patch.setattr(Budget, "resting", lambda self, _: self._pushed_back_until_s > 0.0)
+
+
 def deadlines_are_late(patch: pytest.MonkeyPatch) -> None:
     """By a tenth of a second."""
     made = Gather.__init__
@@ -155,6 +160,7 @@ def trouble_has_no_end(patch: pytest.MonkeyPatch) -> None:
         (nothing_is_cancelled, "losers are cancelled at once"),
         (budgets_are_not_kept, "the budget is kept"),
         (push_back_is_ignored, "hedges are allowed"),
+        (push_back_is_never_forgotten, "hedging returns"),
         (deadlines_are_late, "it ends by its deadline"),
         (what_is_owed_is_forgotten, "every attempt is accounted for"),
         (failures_are_final, "a shard is missing for a cause"),
