@@ -63,17 +63,14 @@ class _Clock(selectors.SelectSelector):
             self.now_s = max(self.now_s, timers[0][0])
         while timers and timers[0][0] <= self.now_s:
             self.due.append(heapq.heappop(timers)[2])
-        self._go_round()
-        return []
-
-    def _go_round(self) -> None:
-        """Refuse to stand still for ever."""
-        if self._round_s != self.now_s:
+        if self._round_s == self.now_s:
+            self._rounds += 1
+            if self._rounds > ROUNDS_MAX:
+                raise NotVirtualError(f"time stands still at {self.now_s} s: this would never end")
+        else:
             self._round_s = self.now_s
             self._rounds = 0
-        self._rounds += 1
-        if self._rounds > ROUNDS_MAX:
-            raise NotVirtualError(f"time stands still at {self.now_s} s: this would never end")
+        return []
 
     def next_s(self) -> float:
         """When the next timer rings that has not been cancelled; infinite without any."""

@@ -182,7 +182,7 @@ class Trouble:
         random, usual = self._random, self._usual
         deed = Deed(random.choice([0.0, 0.001, 0.01]), random.choice(REASONS), "as drawn")
         share = random.choice([0.2, 0.5, 1.0])
-        self._tell(f"refuse: {deed.ends} for {share:.0%} after {deed.work_s} s")
+        self._tell(f"refuse: leaf {number}, {deed.ends} for {share:.0%} after {deed.work_s} s")
         await self._say(
             number, lambda leg: deed if random.random() < share else usual(leg), lasts_s
         )
