@@ -23,6 +23,14 @@ def it_ends_by_its_deadline(evidence: Evidence, request: Request) -> Iterator[st
         yield f"it ended {request.ended_s - request.deadline_s} s after its deadline"
 
 
+def its_work_ends_with_it(_: Evidence, request: Request) -> Iterator[str]:
+    """Where the caller has left, too: nobody waits for what is still in flight."""
+    for flight in request.flights:
+        late_s = outcome_of(flight).decided_s - request.ended_s
+        if late_s > INSTANT_S:
+            yield f"its {flight.ask.kind} went on for {late_s} s"
+
+
 def with_time_and_replicas_it_is_complete(_: Evidence, request: Request) -> Iterator[str]:
     """When nothing is broken there is an answer, and a whole one."""
     if request.calm and (request.body is None or not request.body["coverage"]["complete"]):
@@ -179,6 +187,7 @@ def _may_not_be_asked(evidence: Evidence, request: Request, reason: str) -> bool
 
 RULES: Final[tuple[Callable[[Evidence, Request], Iterator[str]], ...]] = (
     it_ends_by_its_deadline,
+    its_work_ends_with_it,
     with_time_and_replicas_it_is_complete,
     the_page_is_the_oracles,
     the_coverage_is_true,

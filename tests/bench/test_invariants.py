@@ -17,7 +17,7 @@ from bench.simulation.scripted import Script
 from bench.simulation.swarm import simulate
 from bench.simulation.trouble import Trouble
 from root.budget import Budget
-from root.gather import Gather
+from root.gather import Action, CallerLeft, Event, Gather
 from root.pursuit import Pursuit
 from root.race import Attempt, Race
 from root.ranking import Leaf
@@ -108,6 +108,16 @@ def deadlines_are_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Gather, "__init__", late)
 
 
+def callers_who_leave_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    """What they asked for goes on."""
+    handle = Gather.handle
+
+    def heedless(self: Gather, event: Event, now: float) -> Sequence[Action]:
+        return () if isinstance(event, CallerLeft) else handle(self, event, now)
+
+    patch.setattr(Gather, "handle", heedless)
+
+
 def what_is_owed_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A cancelled attempt counts as outstanding for ever."""
     end = Race._end
@@ -162,6 +172,7 @@ def trouble_has_no_end(patch: pytest.MonkeyPatch) -> None:
         (push_back_is_ignored, "hedges are allowed"),
         (push_back_is_never_forgotten, "hedging returns"),
         (deadlines_are_late, "it ends by its deadline"),
+        (callers_who_leave_are_ignored, "its work ends with it"),
         (what_is_owed_is_forgotten, "every attempt is accounted for"),
         (failures_are_final, "a shard is missing for a cause"),
         (alarms_are_left_on, "nothing is left alive"),
