@@ -16,7 +16,7 @@ from rich.console import Console
 
 from bench import corpus, report
 from bench.client import connected
-from bench.experiments import agree, chaos, fanout, policies, search, simulate
+from bench.experiments import agree, chaos, fanout, policies, search, simulate, swarm
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.queries import mixed, vocabulary
 from bench.reference import Reference
@@ -200,6 +200,28 @@ def policies_command(
     """Every policy at equal cost on simulated leaves, beside what no policy could beat."""
     plan = Plan(profile, leaves, replicas, min(queries, QUICK_QUERIES) if quick else queries, seed)
     publish("policies", seed, json_path, policies.run(plan), policies.show)
+
+
+@main.command("swarm")
+@click.option("--seeds", default="0..1999", show_default=True, help="As 7, or 0..1999 inclusive.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Processes at once.")
+@click.option("--trace", is_flag=True, help="Tell the whole story of the one seed.")
+@click.option("--json", "json_path", type=NEW_FILE, help="Write the result there as well.")
+def swarm_command(seeds: str, jobs: int, trace: bool, json_path: Path | None) -> None:
+    """Small fleets in all kinds of trouble, a seed each, and whether all held that must."""
+    try:
+        chosen = swarm.seeds_in(seeds)
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    if trace and len(chosen) > 1:
+        raise Refused(f"--trace tells the story of one seed, not of {len(chosen)}")
+    if json_path is not None and not json_path.absolute().parent.is_dir():
+        raise Refused(f"--json: there is no folder {json_path.parent}")
+    judged = swarm.replayed(chosen[0]) if trace else swarm.watched(chosen, jobs)
+    result = swarm.summed_up(chosen, judged)
+    publish("swarm", chosen[0], json_path, result, swarm.show)
+    if result.failures:
+        sys.exit(1)
 
 
 @contextmanager

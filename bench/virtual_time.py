@@ -34,6 +34,10 @@ REFUSED: Final = (
 CANCELLED_MIN: Final = 100
 """Cancelled timers that are no burden."""
 
+ROUNDS_MAX: Final = 100_000
+"""Of the loop at one instant. A fleet of thousands of leaves has dozens; what goes round so often
+sets itself a timer for now again and again, and would for ever."""
+
 
 class NotVirtualError(RuntimeError):
     """Simulated code reached for the real world, or waits for ever."""
@@ -47,6 +51,8 @@ class _Clock(selectors.SelectSelector):
         self.now_s = 0.0
         self.timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self.due: list[asyncio.TimerHandle] = []
+        self._round_s = 0.0
+        self._rounds = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Fill ``due``; with nothing else to do (no ``timeout``), after going on to the next."""
@@ -57,6 +63,13 @@ class _Clock(selectors.SelectSelector):
             self.now_s = max(self.now_s, timers[0][0])
         while timers and timers[0][0] <= self.now_s:
             self.due.append(heapq.heappop(timers)[2])
+        if self._round_s == self.now_s:
+            self._rounds += 1
+            if self._rounds > ROUNDS_MAX:
+                raise NotVirtualError(f"time stands still at {self.now_s} s: this would never end")
+        else:
+            self._round_s = self.now_s
+            self._rounds = 0
         return []
 
     def next_s(self) -> float:
@@ -98,6 +111,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             return False
         clock.now_s = max(clock.now_s, when)
         return True
+
+    def suspend(self, seconds: float) -> None:
+        """Let time pass in which nothing happens, as on a machine that was suspended: all timers
+        that have become due ring at once, in their order.
+        """
+        self._clock.now_s += seconds
 
     def call_at(
         self,

@@ -54,6 +54,10 @@ SILENT_S: Final = 0.5
 """A leaf answers pings every 0.2 s, and is given up after more than 0.7 s of silence. One that
 was lost and had been heard of more lately than this has closed its connection."""
 
+CANCEL_S: Final = 0.05
+"""A leaf acknowledges at once the cancel of a leg that only waited in its queue, and that of one
+that it works on when it is done: after so long it is known which of the two a late canary was."""
+
 SILENCES_MAX: Final = 2
 """Leaves that fell silent over a suspect one after the other: one is chance, and two are not."""
 
@@ -190,9 +194,10 @@ class Shapes:
         if len(self._records) > self._records_max:
             self._records.popitem(last=False)
         if record.left is not None and record.left.fate != "in_flight":
-            finding = judge(record.left, now, self._heard_s)
-            record.left = None
-            _learn(record, finding, now, SILENCES_MAX)
+            left, record.left = record.left, None
+            finding = judge(left, now, self._heard_s)
+            # As of then: a quarantine may be over before anybody asks.
+            _learn(record, finding, left.ended_s, SILENCES_MAX)
         return record
 
     def _examine(
@@ -207,12 +212,12 @@ class Shapes:
 
     def _holds_up(self, record: Record, now: float) -> bool:
         """Whether a leaf works on a canary that was given up: it would have ended one that only
-        waited, for it has been heard of since.
+        waited, for it has been heard of since the cancel must have reached it.
         """
         left = record.left
         return (
             left is not None
-            and self._heard_s(left.leaf) > record.left_s
+            and min(now, self._heard_s(left.leaf)) >= record.left_s + CANCEL_S
             and now < record.left_s + QUARANTINE_S_MAX
         )
 
@@ -231,13 +236,10 @@ def judge(attempt: Attempt, now: float, heard_s: Hearing) -> Finding:
         case "in_flight":
             alive_s = min(now, heard_s(attempt.leaf)) - attempt.sent_s
             return "stalled" if alive_s >= STALL_S else "open"
-        case "failed":
-            return _loss(attempt, heard_s) if attempt.reason == "gone" else "refused"
-        case "cancelled":
-            if attempt.service_us:
-                return "answered"
-            # A leaf says how long a leg waited; of one that went with its leaf, nobody does.
-            return "refused" if attempt.queue_us else _loss(attempt, heard_s)
+        case "failed" | "cancelled":
+            if attempt.leaf_gone:
+                return _loss(attempt, heard_s)
+            return "answered" if attempt.fate == "cancelled" and attempt.service_us else "refused"
         case _:
             assert_never(attempt.fate)
 

@@ -95,7 +95,7 @@ class Probation:
             self._meet(replicas)
         self.leaves = [leaf for leaf in self.leaves if self._stays(leaf, now)]
         if self._budget.allows_any:
-            self._put(self._persistently_slow(min(elapsed_s, LOOK_MAX_S), now), now)
+            self._put_spare(self._persistently_slow(min(elapsed_s, LOOK_MAX_S), now), now)
 
     def due(self, now: float) -> list[tuple[Leaf, int]]:
         """Return the leaves to probe now, each with the number of probes it has had.
@@ -110,6 +110,12 @@ class Probation:
             if leaf.trial is not None
             and now - leaf.trial.probed_s >= (UNPROBED_S if _is_probed(leaf) else PROBE_EVERY_S)
         ]
+
+    def put(self, leaf: Leaf, now: float) -> None:
+        """Put a leaf on probation, whatever speaks for it."""
+        leaf.put_on_probation(now)
+        if leaf not in self.leaves:  # it may have been lost, and be back, since the last look
+            self.leaves.append(leaf)
 
     def _meet(self, replicas: Sequence[Sequence[Leaf]]) -> None:
         """Learn who shares shards with whom."""
@@ -171,13 +177,12 @@ class Probation:
         found.sort(key=lambda pair: -pair[0])
         return [leaf for _, leaf in found]
 
-    def _put(self, slow: Sequence[Leaf], now: float) -> None:
+    def _put_spare(self, slow: Sequence[Leaf], now: float) -> None:
         """Put on probation who can be spared."""
         leaves_max = len(self._shards) // FLEET_PART
         for leaf in slow:
             if len(self.leaves) < leaves_max and self._can_spare(leaf):
-                leaf.put_on_probation(now)
-                self.leaves.append(leaf)
+                self.put(leaf, now)
 
     def _can_spare(self, leaf: Leaf) -> bool:
         """Whether each of its shards is held by somebody else who is well, and not slow so far."""

@@ -113,6 +113,8 @@ class Attempt(msgspec.Struct, gc=False):
     queue_us: int = 0
     service_us: int = 0
     reason: FailureReason | None = None
+    leaf_gone: bool = False
+    """Whether it ended with its leaf's connection, whatever its fate."""
 
 
 @dataclass(slots=True)
@@ -260,6 +262,7 @@ class Race(msgspec.Struct, gc=False):
 
         ``too_late``: the deadline has come, so nothing is sent any more.
         """
+        attempt.leaf_gone = reason == "gone"
         if attempt.cancel_sent:
             self._end_late(attempt, "cancelled", terms, now)
             if reason == "cancelled" and attempt.service_us:

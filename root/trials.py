@@ -9,7 +9,7 @@ from math import ceil
 from random import Random
 from typing import Final
 
-from root.canary import Refusal, Shapes, Trial, Wait
+from root.canary import CANCEL_S, Refusal, Shapes, Trial, Wait
 from root.discovery import Fleet
 from root.errors import Quarantined
 from root.gather import Gather, Outcome
@@ -25,10 +25,6 @@ log = logging.getLogger(__name__)
 CANARIES_MAX: Final = 3
 """Shards that one query tries alone, where leaves refuse it or fall silent: a fleet in which
 three in a row say nothing is not one to send the rest to."""
-
-CANCEL_S: Final = 0.05
-"""A leaf acknowledges at once the cancel of a leg that only waited in its queue, and that of one
-that it works on when it is done: after so long it is known which of the two a late canary was."""
 
 NO_DETAILS: Final[Mapping[int, str]] = {}
 

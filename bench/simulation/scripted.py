@@ -4,6 +4,8 @@
     leaf.stop()                     as SIGSTOP: nothing is answered, nothing is lost yet
     leaf.resume()
     leaf.disconnect()               its connection closes: what it owes fails as gone
+    leaf.deaf = True                it heeds no cancel: its answers come late
+    leaf.empty_handed = True        it holds nothing, and refuses whatever it is asked
 
 It has a queue and workers. A script says of each leg how long it is worked on and how
 it ends. Cancels take legs out of the queue; what is being worked on is finished and its
@@ -68,6 +70,8 @@ class Leg:
 
 
 EXPIRED: Final = Deed(0.0, "expired")
+NOT_HELD: Final = Deed(0.0, "unknown_generation")
+HANGS: Final = Deed(math.inf)
 
 Script = Callable[[Leg], Deed]
 Answer = Callable[[Leg, int, int], Hits | Documents]
@@ -107,7 +111,7 @@ def fails(reason: FailureReason, after_s: float = 0.0, detail: str = "") -> Scri
 
 def hangs() -> Script:
     """No leg is ever done; a cancel of one is not acknowledged either."""
-    return takes(math.inf)
+    return lambda _: HANGS
 
 
 def by_shard(scripts: dict[int, Script], otherwise: Script) -> Script:
@@ -133,6 +137,8 @@ class ScriptedLeaf:
         self.answer = answer
         self.workers = workers
         self.skew_s = 0.0
+        self.deaf = False
+        self.empty_handed = False
         self.received: list[Leg] = []
         self.quiet_from_s = math.inf
         self._loop = asyncio.get_running_loop()
@@ -177,14 +183,14 @@ class ScriptedLeaf:
         for step in waiting:
             step()
 
-    def disconnect(self) -> None:
-        """Lose the connection: all that is owed fails as gone, and is forgotten here."""
+    def disconnect(self, reason: FailureReason = "gone") -> None:
+        """Lose the connection: all that is owed fails for that reason, and is forgotten here."""
         self.leaf.connected = False
         self._fall_silent()
         owed = list(self._owed.values())
         self._forget()
         for leg in owed:
-            leg.flight.failed(leg.attempt, "gone", "the connection was closed")
+            leg.flight.failed(leg.attempt, reason, "the connection was closed")
         for leg in owed:
             leg.flight.settle()
 
@@ -227,7 +233,7 @@ class ScriptedLeaf:
         leg.arrived_s = self._loop.time()
         leg.deadline_s = leg.arrived_s + self.skew_s + leg.budget_s
         self.received.append(leg)
-        leg.deed = self.script(leg)
+        leg.deed = NOT_HELD if self.empty_handed else self.script(leg)
         if leg.deed.work_s == 0.0:
             self._end(leg, leg.deed)
             return
@@ -257,6 +263,8 @@ class ScriptedLeaf:
         self._start_next()
 
     def _take_cancel(self, leg: Leg) -> None:
+        if self.deaf:
+            return
         leg.cancelled = True
         if leg in self._queue:
             self._queue.remove(leg)

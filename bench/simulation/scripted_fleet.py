@@ -29,7 +29,7 @@ from root.hedging import Policy
 from root.latency import Latency
 from root.pace import Pace
 from root.probation import Probation
-from root.race import Attempt, Ledger, Terms
+from root.race import Attempt, FailureReason, Ledger, Terms
 from root.ranking import Leaf
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
@@ -103,22 +103,24 @@ class ScriptedFleet(Fleet):
         quiet_from_s = self._by_url[leaf.name].quiet_from_s
         return min(quiet_from_s, asyncio.get_running_loop().time())
 
-    def disconnect(self, number: int) -> None:
+    def disconnect(self, number: int, reason: FailureReason = "gone") -> None:
         """Lose the connection to a leaf: what it owes fails, and it is asked no more."""
         channel = self._channels[number]
         channel.leaf.connected = False
         channel.hello = None
         channel.problem = "the connection was closed"
         self._changed(channel)
-        self.leaves[number].disconnect()
+        self.leaves[number].disconnect(reason)
 
-    def come_back(self, number: int) -> None:
-        """Connect to a leaf, which says hello."""
+    def come_back(self, number: int, *, empty_handed: bool = False) -> None:
+        """Connect to a leaf, which says hello and what it holds: its shards, or nothing."""
         channel = self._channels[number]
         self.leaves[number].quiet_from_s = math.inf
         name, domain = f"leaf-{number}", self._domains[number]
         channel.hello = LeafHello(PROTOCOL_VERSION, name, domain, pid=1, holdings=(), workers=1)
-        channel.held = [Held(channel.leaf, self._generation, self._holdings[number])]
+        held = Held(channel.leaf, self._generation, self._holdings[number])
+        channel.held = [] if empty_handed else [held]
+        self.leaves[number].empty_handed = empty_handed
         channel.problem = ""
         self._changed(channel)
 

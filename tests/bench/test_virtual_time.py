@@ -143,6 +143,39 @@ def test_a_callback_may_skip_to_an_instant_before_any_other() -> None:
     assert run(main) == [True, True, False, False, True, False]
 
 
+def test_after_a_suspension_everything_that_was_due_rings_at_once() -> None:
+    """In its order, at the time at which the machine goes on; the rest when it is due."""
+
+    async def main() -> list[tuple[str, float]]:
+        loop = running_loop()
+        rung: list[tuple[str, float]] = []
+
+        def ring(name: str) -> None:
+            rung.append((name, loop.time()))
+
+        for second, name in ((3.0, "third"), (1.0, "first"), (2.0, "second")):
+            loop.call_at(second, ring, name)
+        loop.suspend(2.5)
+        await asyncio.sleep(1.0)
+        return rung
+
+    assert run(main) == [("first", 2.5), ("second", 2.5), ("third", 3.0)]
+
+
+def test_time_that_stands_still_is_refused() -> None:
+    """What sets itself a timer for now for ever is told so, as what no timer will ever wake."""
+
+    def again() -> None:
+        running_loop().call_at(running_loop().time(), again)
+
+    async def main() -> None:
+        again()
+        await asyncio.sleep(1.0)
+
+    with pytest.raises(NotVirtualError, match="stands still"):
+        run(main)
+
+
 def test_cancelled_timers_do_not_pile_up() -> None:
     """However far off they are; those that are left ring."""
 

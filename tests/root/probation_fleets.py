@@ -60,12 +60,6 @@ class Sent(Probe):
         self._fate = "lost"
 
 
-def put_on(leaf: Leaf, probation: Probation, now: float) -> None:
-    """Put a leaf on probation without a reason."""
-    leaf.put_on_probation(now)
-    probation.leaves.append(leaf)
-
-
 def probed(leaf: Leaf, took_s: Iterable[float], start_s: float) -> float:
     """Probe it as often as is due; return when the last one was."""
     now = start_s

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from root.canary import (
+    CANCEL_S,
     CAUSES,
     QUARANTINE_S,
     QUARANTINE_S_MAX,
@@ -49,7 +50,7 @@ def attempt(fate: Any = "won", reason: Any = None, slot: int = 0, **members: Any
         *(0, slot, 0, Leaf("a", 0.0), "primary", SENT_S, fate),
         ended_s=ended_s,
         reason=reason,
-        **members,
+        **({"leaf_gone": reason == "gone"} | members),
     )
 
 
@@ -99,8 +100,9 @@ ONE, OTHER = subject("one"), subject("other")
         (attempt("lost"), SENT_S, "answered"),
         (attempt("cancelled", service_us=1), SENT_S, "answered"),
         (attempt("cancelled", queue_us=1), SENT_S, "refused"),
-        (attempt("cancelled"), ENDED_S, "killed"),
-        (attempt("cancelled"), ENDED_S - SILENT_S, "silent"),
+        (attempt("cancelled"), SENT_S, "refused"),
+        (attempt("cancelled", leaf_gone=True), ENDED_S, "killed"),
+        (attempt("cancelled", leaf_gone=True), ENDED_S - SILENT_S, "silent"),
         (attempt("failed", "gone"), ENDED_S - SILENT_S + 0.01, "killed"),
         (attempt("failed", "gone"), ENDED_S - SILENT_S, "silent"),
         (attempt("failed", "gone"), ENDED_S + 5.0, "killed"),
@@ -243,7 +245,8 @@ def test_a_canary_that_ends_late_is_heard_all_the_same() -> None:
     for ending, admission in (
         ({"service_us": 5}, "straight"),
         ({"queue_us": 5}, Trial),
-        ({}, Refusal),
+        ({}, Trial),
+        ({"leaf_gone": True}, Refusal),
     ):
         shapes, canary = left_behind(Heard(ENDED_S))
         canary.fate, canary.ended_s = "cancelled", ENDED_S + 0.1
@@ -251,6 +254,26 @@ def test_a_canary_that_ends_late_is_heard_all_the_same() -> None:
             setattr(canary, name, value)
         after = shapes.admit(ONE, ENDED_S + 0.2)
         assert after == "straight" if admission == "straight" else type(after) is admission
+
+
+def test_a_leaf_has_the_time_to_say_that_a_canary_has_only_waited() -> None:
+    """That it is heard of within the milliseconds a cancel takes says nothing yet."""
+    heard = Heard()
+    shapes, _ = left_behind(heard)
+    heard.at_s = ENDED_S + 0.5 * CANCEL_S
+    assert isinstance(shapes.admit(ONE, heard.at_s), Trial)
+    shapes, _ = left_behind(heard)
+    heard.at_s = ENDED_S + CANCEL_S
+    assert isinstance(shapes.admit(ONE, heard.at_s), Refusal)
+
+
+def test_a_verdict_counts_from_when_it_fell() -> None:
+    """A canary that was given up, and lost with its leaf a while ago: the quarantine for it is
+    over when somebody asks.
+    """
+    shapes, canary = left_behind(Heard(ENDED_S))
+    canary.fate, canary.ended_s, canary.leaf_gone = "cancelled", ENDED_S + 0.1, True
+    assert isinstance(shapes.admit(ONE, ENDED_S + 0.1 + QUARANTINE_S), Trial)
 
 
 def test_a_stall_that_was_none_ends_the_quarantine() -> None:

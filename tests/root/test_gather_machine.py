@@ -131,9 +131,8 @@ class Gathers(RuleBasedStateMachine):
     def leaf_goes_on_probation(self, number: int) -> None:
         leaf = self.leaves[number]
         if leaf.preferred:
-            leaf.put_on_probation(self.now - 2 * PROBE_EVERY_S)
             assert self.base.probation is not None
-            self.base.probation.leaves.append(leaf)
+            self.base.probation.put(leaf, self.now - 2 * PROBE_EVERY_S)
 
     @precondition(lambda self: self.gathers)
     @rule(data=st.data())

@@ -20,8 +20,7 @@ def probing(budget: BudgetTerms = PLENTY) -> tuple[list[Leaf], Terms]:
     made = leaves(3)
     given = terms(budget=budget)
     given.probation = Probation(given.budget, 0.0)
-    made[2].put_on_probation(-PROBE_EVERY_S)
-    given.probation.leaves.append(made[2])
+    given.probation.put(made[2], -PROBE_EVERY_S)
     return made, given
 
 

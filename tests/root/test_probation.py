@@ -24,6 +24,17 @@ def test_a_leaf_that_stays_slow_goes_on_probation() -> None:
     assert [leaf.preferred for leaf in made] == [leaf is not made[2] for leaf in made]
 
 
+def test_a_leaf_that_was_lost_and_is_put_on_probation_again_is_probed_once() -> None:
+    """Before a look has noticed that it was away."""
+    leaves = fleet(4)
+    probation = probation_of()
+    for _ in range(2):
+        probation.put(leaves[0], 0.0)
+        leaves[0].rejoin(0.0, USUAL_S)
+    probation.put(leaves[0], 0.0)
+    assert probation.leaves == [leaves[0]]
+
+
 def test_looks_too_soon_count_for_nothing() -> None:
     """However many queries start, it takes as long; and a pause counts as two looks at most."""
     made = fleet(6, {2: 10 * USUAL_S})

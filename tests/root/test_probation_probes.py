@@ -15,7 +15,6 @@ from tests.root.probation_fleets import (
     look_for,
     probation_of,
     probed,
-    put_on,
     ring,
 )
 
@@ -25,7 +24,7 @@ from tests.root.probation_fleets import (
 def test_probes_are_a_trickle_of_one_at_a_time() -> None:
     """One every PROBE_EVERY_S, none while the last one is on its way."""
     leaf, probation = fleet(1)[0], probation_of()
-    put_on(leaf, probation, 0.0)
+    probation.put(leaf, 0.0)
     assert probation.due(PROBE_EVERY_S - 0.001) == []
     assert probation.due(PROBE_EVERY_S) == [(leaf, 0)]
     probe = Sent()
@@ -39,7 +38,7 @@ def test_probes_are_a_trickle_of_one_at_a_time() -> None:
 def test_a_leaf_that_swallows_a_probe_is_probed_again() -> None:
     """Nobody is written off for one message that was lost; nor is it let go for it."""
     made, probation = fleet(6), probation_of()
-    put_on(made[0], probation, 0.0)
+    probation.put(made[0], 0.0)
     made[0].probed_by(Sent(), 1.0)
     probation.look(ring(made), 1.0 + UNPROBED_S)
     assert probation.due(1.0 + UNPROBED_S) == [(made[0], 1)]
@@ -49,7 +48,7 @@ def test_nobody_is_probed_while_leaves_push_back() -> None:
     """That is no time for extra work."""
     budget = Budget(PLENTY, 0.0)
     probation = Probation(budget, 0.0)
-    put_on(fleet(1)[0], probation, 0.0)
+    probation.put(fleet(1)[0], 0.0)
     budget.push_back(0.9)
     assert probation.due(1.0) == []
     assert probation.due(5.0)
@@ -58,7 +57,7 @@ def test_nobody_is_probed_while_leaves_push_back() -> None:
 def test_a_probe_after_probation_changes_no_trial() -> None:
     """Its leaf was lost, or let go, after the gather had asked who was due."""
     leaf, probation = fleet(1)[0], probation_of()
-    put_on(leaf, probation, 0.0)
+    probation.put(leaf, 0.0)
     leaf.connected = False
     assert probation.due(1.0) == []
     leaf.probed_by(Sent(), 1.0)

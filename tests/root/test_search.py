@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
+from bench.simulation.corpus import Corpus
 from bench.simulation.scripted import Answer, Leg, Script, by_shard, fails, hangs, takes
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
@@ -24,7 +25,6 @@ from root.hedging import MIN_SAMPLES
 from root.probation import PROBE_EVERY_S
 from root.requests import SearchRequest
 from root.search import DEPTH_MARGIN, FETCH_SHARE, Searches
-from tests.sim.corpus import Corpus
 
 SHARDS = 4
 CORPUS = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
@@ -323,8 +323,7 @@ def test_probes_ride_on_the_search_phase_of_interactive_queries(
     async def body(asked: Asked) -> None:
         await asked.search()
         sick = asked.fleet[0].leaf
-        sick.put_on_probation(0.0)
-        asked.searches.probation.leaves.append(sick)
+        asked.searches.probation.put(sick, 0.0)
         await asyncio.sleep(PROBE_EVERY_S)
         answer = await asked.search(priority=priority, hedge=hedge, trace=True)
         kinds = {

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from bench.simulation.corpus import Corpus
 from bench.simulation.scripted import WORKERS, Deed, Leg, takes
 from bench.simulation.scripted_fleet import ScriptedFleet, at, dealt
 from bench.virtual_time import run
@@ -15,7 +16,6 @@ from root.config import Settings
 from root.errors import Quarantined
 from root.requests import SearchRequest
 from root.search import Searches
-from tests.sim.corpus import Corpus
 from tests.sim.serving import PLENTY
 
 SHARDS: Final = 8

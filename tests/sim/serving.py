@@ -17,13 +17,13 @@ import orjson
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.types import ASGIApp, Message
 
+from bench.simulation.corpus import Corpus
 from bench.simulation.scripted import Script, takes
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
 from root.app import Root
 from root.budget import BudgetTerms
 from root.config import Settings
-from tests.sim.corpus import Corpus
 
 SHARDS: Final = 4
 DOCUMENTS: Final = 100

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from bench.simulation.corpus import Corpus, all_equal, document_id
 from bench.simulation.scripted import (
     Deed,
     Leg,
@@ -27,7 +28,6 @@ from root.errors import NoShards, NotCovered, Overloaded, UnknownDocument
 from root.race import FailureReason
 from root.requests import HedgeName, SearchRequest
 from root.search import Searches
-from tests.sim.corpus import Corpus, all_equal, document_id
 
 SHARDS = 8
 PLENTY = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from bench.simulation.corpus import Corpus
 from bench.simulation.scripted import (
     Deed,
     Leg,
@@ -42,7 +43,6 @@ from root.hedging import (
 )
 from root.requests import SearchRequest
 from root.search import Searches
-from tests.sim.corpus import Corpus
 
 
 def now_and_then(slow_every: int, slow_s: float, otherwise_s: float) -> Script:
