@@ -21,12 +21,17 @@ import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Final
 
 TICKS_PER_S: Final = 10_000
 """Times of legs are rounded to a tenth of a millisecond: what ends in one tick comes in one
 frame, as it does from real leaves."""
+
+RECENT: Final = 100
+"""Draws that are remembered in any case: those of queries in flight are asked for again with
+every hedge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +128,19 @@ class Draws:
         self.profile = profile
         self.legs = legs
         self._seed = seed
-        self._keep = keep
-        self._kept: dict[tuple[int, int], Sequence[float]] = {}
+        self._drawn = lru_cache(maxsize=None if keep else RECENT)(self._draw)
 
     def legs_s(self, query: int, copy: int) -> Sequence[float]:
         """Seconds of each leg: ``copy`` 0 for the first attempt, 1 for the first hedge, ..."""
-        kept = self._kept.get((query, copy))
-        if kept is not None:
-            return kept
+        return self._drawn(query, copy)
+
+    def _draw(self, query: int, copy: int) -> Sequence[float]:
         of_query = Random(f"{self._seed}:{query}:component")
         component_s = self.profile.component_s(of_query)
         dearness = self.profile.dearness(of_query)
         random = Random(f"{self._seed}:{query}:{copy}")
-        drawn = self.profile.legs_s(random, component_s, self.legs, dearness)
-        if self._keep:
-            self._kept[query, copy] = drawn
-        return drawn
+        return self.profile.legs_s(random, component_s, self.legs, dearness)
 
-    def alone_s(self, query: int, copy: int) -> Sequence[float]:
-        """Seconds of the one leg of a request to one leaf."""
-        return [self.profile.alone_s(Random(f"{self._seed}:{query}:{copy}:alone"))]
+    def alone_s(self, query: int, copy: int) -> float:
+        """Seconds of a request to one leaf."""
+        return self.profile.alone_s(Random(f"{self._seed}:{query}:{copy}:alone"))

@@ -137,7 +137,7 @@ def arm(times: Times) -> Arm:
 def simulate(plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms) -> Times:
     """Run all queries of the plan under a policy, in virtual time."""
     with _without_collector():
-        return run(_Study(plan, draws, policy, budget).run)
+        return run(lambda: _run(plan, draws, policy, budget))
 
 
 @contextmanager
@@ -155,6 +155,10 @@ def _without_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
+async def _run(plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms) -> Times:
+    return await _Study(plan, draws, policy, budget).run()
+
+
 class _Study:
     """What a root keeps across queries, and the queries."""
 
@@ -163,7 +167,7 @@ class _Study:
         self._plan = plan
         self._policy = policy
         self._fleet = SimulatedFleet(draws, plan.replicas)
-        self._shards = list(enumerate(self._fleet.shards))
+        self._shards = list(enumerate(self._fleet.connect()))
         self._budget = Budget(budget, 0.0)
         self._ledger = Ledger()
         self._random = Random(f"{plan.seed}:replicas")
