@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -141,12 +141,8 @@ def chaos_command(
 def plan_options(command: Command) -> Command:
     """What every simulation takes."""
     for option in (
-        click.option("--queries", type=click.IntRange(1, 10_000_000), default=20_000),
         click.option(
-            "--profile",
-            type=click.Choice(list(PROFILES)),
-            default="tail-at-scale",
-            help="How long simulated leaves take.",
+            "--queries", type=click.IntRange(1, 10_000_000), default=20_000, show_default=True
         ),
         click.option(
             "--replicas", type=click.IntRange(1, 10), default=2, help="Leaves that hold a shard."
@@ -159,9 +155,27 @@ def plan_options(command: Command) -> Command:
     return command
 
 
+def profile_option(names: Sequence[str]) -> Callable[[Command], Command]:
+    """How long simulated leaves take: one of the named."""
+    return click.option(
+        "--profile",
+        type=click.Choice(names),
+        default="tail-at-scale",
+        show_default=True,
+        help="How long simulated leaves take.",
+    )
+
+
 @main.command("simulate")
 @common_options
 @plan_options
+@profile_option(list(PROFILES))
+@click.option(
+    "--tree",
+    type=click.IntRange(min=0),
+    default=0,
+    help="So many mid-level roots between the root and the leaves; 0 for none.",
+)
 @click.option("--policy", default="adaptive", show_default=True, help="As --hedge of a root.")
 @click.option("--max-extra-load", default=0.05, show_default=True, help="The budget.")
 def simulate_command(
@@ -170,24 +184,26 @@ def simulate_command(
     json_path: Path | None,
     policy: str,
     max_extra_load: float,
+    tree: int,
     leaves: int,
     replicas: int,
     profile: str,
     queries: int,
 ) -> None:
     """One policy on simulated leaves, in virtual time."""
-    plan = Plan(profile, leaves, replicas, min(queries, QUICK_QUERIES) if quick else queries, seed)
+    queries = min(queries, QUICK_QUERIES) if quick else queries
     try:
-        chosen = Settings().policy(policy)
-        result = simulate.run(plan, chosen, max_extra_load)
+        plan = Plan(profile, leaves, replicas, queries, seed, tree)
+        result, speed = simulate.run(plan, Settings().policy(policy), max_extra_load)
     except ValueError as error:
         raise Refused(str(error)) from error
-    publish("simulate", seed, json_path, result, simulate.show)
+    publish("simulate", seed, json_path, result, simulate.show, speed)
 
 
 @main.command("policies")
 @common_options
 @plan_options
+@profile_option([name for name, profile in PROFILES.items() if profile.machines is None])
 def policies_command(
     seed: int,
     quick: bool,
@@ -226,10 +242,11 @@ def publish(
     json_path: Path | None,
     result: Any,
     show: Callable[[Any, Console], None],
+    speed: str = "",
 ) -> None:
     """Print header and tables, and write the JSON if asked to."""
     console = report.wide_console()
-    head = report.header(experiment, seed)
+    head = report.header(experiment, seed, speed)
     report.show_header(head, console)
     show(result, console)
     if json_path is not None:

@@ -15,7 +15,8 @@ from rich.console import Console
 from bench import report
 from bench.simulation import bounds, tuning
 from bench.simulation.profiles import PROFILES, Draws
-from bench.simulation.study import UNLIMITED, Arm, Plan, Row, Times, arm, limited, simulate
+from bench.simulation.roots import limited
+from bench.simulation.study import UNLIMITED, Arm, Plan, Row, Times, arm, simulate
 from root.hedging import Adaptive, Off, Together
 
 EXTRA_LOADS: Final = (0.01, 0.02, 0.05)

@@ -42,6 +42,12 @@ def ask(kind: str, query: int, deadline_s: float, copy: int = 0) -> Ask:
     return Ask(kind, "simulated", b"%d %d" % (query, copy), deadline_s)
 
 
+def asked(flight: Flight) -> tuple[int, int]:
+    """The query and the copy that a flight asks for."""
+    query, copy = flight.ask.body.split()
+    return int(query), int(copy)
+
+
 class Lengths:
     """How long the attempts of one flight take, in seconds, as drawn."""
 
@@ -49,7 +55,7 @@ class Lengths:
 
     def __init__(self, flight: Flight, draws: Draws) -> None:
         """For what the flight asks."""
-        self._query, self._copy = map(int, flight.ask.body.split())
+        self._query, self._copy = asked(flight)
         self._draws = draws
         self._legs_s = None if flight.ask.kind == ALONE else draws.legs_s(self._query, self._copy)
         self._copies: dict[int, int] = {}
@@ -80,6 +86,9 @@ class SimulatedFleet:
             [Leaf(f"leaf-{shard}-{replica}", LONG_AGO_S) for replica in range(self._replicas)]
             for shard in range(self._draws.legs)
         ]
+
+    def utilisation(self, _: float) -> None:
+        """Nothing: there are no workers."""
 
     def send(self, attempt: Attempt, flight: Flight) -> None:
         """Take a leg; it ends after the time drawn for it."""

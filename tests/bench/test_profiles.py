@@ -61,4 +61,4 @@ def test_times_are_whole_ticks() -> None:
 def test_a_parameter_out_of_range_is_refused_by_name(name: str, value: float) -> None:
     """A profile that exists is legal."""
     with pytest.raises(ValueError, match=rf"^{name} must be"):
-        replace(TAIL, **{name: value})
+        replace(TAIL, **{name: value})  # type: ignore[arg-type]
