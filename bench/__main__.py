@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,10 +17,11 @@ from rich.console import Console
 
 from bench import corpus, report
 from bench.client import connected
-from bench.experiments import agree, chaos, fanout, policies, search, simulate
+from bench.experiments import agree, chaos, fanout, overload, policies, search, simulate
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.queries import mixed, vocabulary
 from bench.reference import Reference
+from bench.simulation.overload import Course
 from bench.simulation.profiles import PROFILES
 from bench.simulation.study import Plan
 from index_data.manifest import IndexDataError
@@ -216,6 +218,24 @@ def policies_command(
     """Every policy at equal cost on simulated leaves, beside what no policy could beat."""
     plan = Plan(profile, leaves, replicas, min(queries, QUICK_QUERIES) if quick else queries, seed)
     publish("policies", seed, json_path, policies.run(plan), policies.show)
+
+
+@main.command("overload")
+@common_options
+@click.option("--leaves", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--max-extra-load", default=0.05, show_default=True, help="The budget.")
+def overload_command(
+    seed: int, quick: bool, json_path: Path | None, leaves: int, max_extra_load: float
+) -> None:
+    """More to do than simulated leaves can, for a while: how long until it is as before."""
+    course = Course(leaves=leaves, max_extra_load=max_extra_load, seed=seed)
+    if quick:
+        course = replace(course, before_s=3.0, trouble_s=2.0, after_s=3.0, leaves=min(leaves, 5))
+    try:
+        result = overload.run(course)
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    publish("overload", seed, json_path, result, overload.show)
 
 
 @contextmanager

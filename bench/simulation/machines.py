@@ -14,6 +14,9 @@ from typing import Final
 
 NEVER_S: Final = math.inf
 
+Episode = tuple[float, float]
+"""From when to when something lasts, in seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Machines:
@@ -62,8 +65,8 @@ class Machines:
         return 1.0 / (1.0 - slow + slow / self.spell_factor)
 
 
-def episodes(random: Random, every_s: float, length_s: float) -> Iterator[tuple[float, float]]:
-    """Random episodes as (from, to), in seconds, in order and without end; none without rate."""
+def episodes(random: Random, every_s: float, length_s: float) -> Iterator[Episode]:
+    """Random episodes, in order and without end; none without a rate."""
     now = 0.0
     while every_s < NEVER_S:
         begins_s = now + random.expovariate(1.0 / every_s)
@@ -76,11 +79,11 @@ class Speed:
 
     __slots__ = ("_factor", "_spells", "_upcoming")
 
-    def __init__(self, machines: Machines, random: Random) -> None:
-        """Spells are drawn as time goes on."""
-        self._factor = machines.spell_factor
-        self._spells = episodes(random, machines.spell_every_s, machines.spell_s)
-        self._upcoming: list[tuple[float, float]] = []
+    def __init__(self, factor: float, spells: Iterator[Episode]) -> None:
+        """``spells`` in order; they are drawn as time goes on."""
+        self._factor = factor
+        self._spells = spells
+        self._upcoming: list[Episode] = []
 
     def end_of(self, work_s: float, now: float) -> float:
         """When work that begins now is done. ``now`` must never go back."""

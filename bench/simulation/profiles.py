@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from typing import Final
@@ -176,6 +176,12 @@ class Draws:
         self.legs = legs
         self._seed = seed
         self._drawn = lru_cache(maxsize=None if keep else RECENT)(self._draw)
+
+    def calm(self) -> Draws | None:
+        """The same without dear queries, to the last leg; None where there are none anyway."""
+        if not self.profile.slow_query_share:
+            return None
+        return Draws(replace(self.profile, slow_query_share=0.0), self.legs, self._seed, keep=True)
 
     def legs_s(self, query: int, copy: int) -> Sequence[float]:
         """Seconds of each leg: ``copy`` 0 for the first attempt, 1 for the first hedge, ..."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from statistics import fmean
 
 from bench.simulation.agenda import Agenda
 from bench.simulation.fleet import ANSWER, LONG_AGO_S, Lengths
-from bench.simulation.machines import Machines, Speed, episodes
+from bench.simulation.machines import Episode, Machines, Speed, episodes
 from bench.simulation.profiles import Draws
 from bench.virtual_time import running_loop
 from root.race import Attempt, FailureReason
@@ -27,21 +27,41 @@ from root.scatter import Flight
 class QueuedFleet:
     """Replicas of as many shards as ``draws`` has legs; every leaf holds one shard."""
 
-    def __init__(self, draws: Draws, machines: Machines, replicas: int, seed: int) -> None:
-        """To be made on a loop in virtual time."""
+    def __init__(
+        self,
+        draws: Draws,
+        machines: Machines,
+        replicas: int,
+        seed: int,
+        spells: Mapping[int, Episode] | None = None,
+    ) -> None:
+        """To be made on a loop in virtual time. ``spells``: where all replicas of a shard are to
+        be slow at the same time, instead of each at random.
+        """
         self.sent = 0
         self._draws = draws
         self._machines = machines
-        agenda, errors = Agenda(), Random(f"{seed}:errors")
+        self._seed = seed
+        self._agenda = Agenda()
+        self._errors = Random(f"{seed}:errors")
         self._leaves = [
             [
-                _QueuedLeaf(f"leaf-{shard}-{replica}", machines, agenda, errors, seed)
+                self._leaf(f"leaf-{shard}-{replica}", (spells or {}).get(shard))
                 for replica in range(replicas)
             ]
             for shard in range(draws.legs)
         ]
         self._by_view: dict[Leaf, _QueuedLeaf] = {}
         self._parties: dict[Flight, _Party] = {}
+
+    def _leaf(self, name: str, spell: Episode | None) -> _QueuedLeaf:
+        machines = self._machines
+        every_s, lasts_s = machines.spell_every_s, machines.spell_s
+        drawn = episodes(Random(f"{self._seed}:{name}:spells"), every_s, lasts_s)
+        speed = Speed(machines.spell_factor, iter([spell]) if spell else drawn)
+        crashes = Random(f"{self._seed}:{name}:crashes")
+        outages = episodes(crashes, machines.crash_every_s, machines.down_s)
+        return _QueuedLeaf(name, machines, speed, outages, self._agenda, self._errors)
 
     def connect(self) -> list[list[Leaf]]:
         """The replicas of every shard as one more root sees them, connected for long."""
@@ -128,7 +148,13 @@ class _QueuedLeaf:
     """One leaf. ``views``: how roots see it, with all replicas of its shard as they do."""
 
     def __init__(
-        self, name: str, machines: Machines, agenda: Agenda, errors: Random, seed: int
+        self,
+        name: str,
+        machines: Machines,
+        speed: Speed,
+        outages: Iterator[Episode],
+        agenda: Agenda,
+        errors: Random,
     ) -> None:
         self.name = name
         self.views: list[tuple[Leaf, Sequence[Leaf]]] = []
@@ -137,10 +163,8 @@ class _QueuedLeaf:
         self._agenda = agenda
         self._errors = errors
         self._loop = running_loop()
-        self._speed = Speed(machines, Random(f"{seed}:{name}:spells"))
-        self._outages = episodes(
-            Random(f"{seed}:{name}:crashes"), machines.crash_every_s, machines.down_s
-        )
+        self._speed = speed
+        self._outages = outages
         self._back_s = -math.inf
         self._forget()
         self._expect_outage()

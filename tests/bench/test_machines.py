@@ -31,7 +31,7 @@ def test_work_takes_longer_in_a_spell_and_only_there() -> None:
     begins_s, ends_s = next(episodes(Random("spells"), 10.0, 2.0))
 
     def end_of(work_s: float, now: float) -> float:
-        return Speed(SLOW, Random("spells")).end_of(work_s, now)
+        return Speed(4.0, episodes(Random("spells"), 10.0, 2.0)).end_of(work_s, now)
 
     length_s = ends_s - begins_s
     assert end_of(0.1, begins_s - 0.2) == pytest.approx(begins_s - 0.1)
@@ -39,12 +39,12 @@ def test_work_takes_longer_in_a_spell_and_only_there() -> None:
     assert end_of(0.01, begins_s) == pytest.approx(begins_s + 0.04)
     assert end_of(0.1, ends_s - 0.04) == pytest.approx(ends_s + 0.09)
     assert end_of(length_s / 4.0 + 0.2, begins_s - 0.1) == pytest.approx(ends_s + 0.1)
-    assert Speed(Machines(1, 0, 0.5), Random("spells")).end_of(0.1, 5.0) == pytest.approx(5.1)
+    assert Speed(4.0, iter([])).end_of(0.1, 5.0) == pytest.approx(5.1)
 
 
 def test_the_stretch_is_what_spells_do_on_average() -> None:
     """So much work, begun at once and done in a row, takes so much longer."""
-    speed = Speed(SLOW, Random("spells"))
+    speed = Speed(4.0, episodes(Random("spells"), 10.0, 2.0))
     assert speed.end_of(50_000.0, 0.0) / 50_000.0 == pytest.approx(SLOW.stretch, rel=0.03)
     assert Machines(1, 0, 0.5).stretch == 1.0
 

@@ -55,6 +55,15 @@ def test_policies_writes_every_arm_at_every_cost(tmp_path: Path) -> None:
     )
 
 
+def test_a_storm_shows_what_was_set_before_it(tmp_path: Path) -> None:
+    """One arm more for each policy that is set once: it spends far more than it was set to."""
+    storm = ("--profile", "slow-queries", "--queries", "400", "--leaves", "50")
+    arms = result_of(tmp_path, "policies", *storm)["arms"]
+    assert arms["fixed-as-set@0.05"]["extra_load"] > 1.4 * 0.05
+    assert arms["adaptive@0.05"]["extra_load"] <= 0.05 + 500 / (50 * 400)
+    assert "quantile-as-set@0.01" in arms
+
+
 @pytest.mark.parametrize("option", [["--policy", "magic"], ["--max-extra-load", "2"]])
 def test_what_cannot_be_simulated_is_refused_in_a_sentence(option: list[str]) -> None:
     """Exit code 2."""
