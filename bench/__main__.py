@@ -43,10 +43,23 @@ class Refused(click.ClickException):
     exit_code = 2
 
 
+def in_a_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file in a folder that does not exist: after hours of work it would be too late."""
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"the folder {path.parent} does not exist")
+    return path
+
+
 def common_options(command: Command) -> Command:
     """What every experiment takes."""
     for option in (
-        click.option("--json", "json_path", type=NEW_FILE, help="Write the result there as well."),
+        click.option(
+            "--json",
+            "json_path",
+            type=NEW_FILE,
+            callback=in_a_folder,
+            help="Write the result there as well.",
+        ),
         click.option(
             "--quick", is_flag=True, help="A tiny run: shows that it works, not how well."
         ),

@@ -79,9 +79,16 @@ def figure(value: object) -> str:
 
 
 def write_json(path: Path, head: Header, result: dict[str, Any]) -> None:
-    """Write ``result`` and its header as one JSON object, replacing the file."""
+    """Write ``result`` and its header as one JSON object, replacing the file as a whole."""
     body = {"experiment": head.experiment, **result, "header": _facts(head)}
-    path.write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(
+            orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        )
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _command() -> str:
