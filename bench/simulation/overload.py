@@ -120,7 +120,7 @@ async def _run(scenario: Scenario, policy: Policy, course: Course) -> list[Seen]
     async def query(number: int, now: float) -> None:
         gather = root.gather(FAN_OUT, shards, now + TIMEOUT_S)
         outcome = await scatter(gather, ask(FAN_OUT, number, now + TIMEOUT_S), fleet)
-        extra = len(gather.attempts) - gather.legs
+        extra = gather.tally.hedged + gather.tally.failed_over
         seen.append(Seen(now, outcome.decided_s - now, len(outcome.replies), extra))
 
     async with asyncio.TaskGroup() as group:

@@ -240,7 +240,7 @@ class _Study:
         times.all_s.append(decided_s - now)
         times.most_s.append((ended_s[most - 1] if len(ended_s) >= most else decided_s) - now)
         times.legs += legs
-        times.extra += len(whole.attempts) - legs
+        times.extra += whole.tally.hedged + whole.tally.failed_over
         times.hedge_wins += whole.tally.hedge_wins
         times.incomplete += bool(whole.outcome.missing)
 
