@@ -122,7 +122,8 @@ def test_leaves_with_queues_are_not_compared_at_equal_cost() -> None:
         ("simulate", *TINY),
         ("simulate", "--profile", "queues", *TINY),
         ("simulate", "--profile", "failures", "--tree", "3", *TINY),
-        ("policies", "--quick", "--queries", "20", "--leaves", "10", "--profile", "slow-queries"),
+        ("policies", "--quick", "--queries", "20", "--leaves", "5", "--profile", "slow-queries"),
+        ("overload", "--quick", "--leaves", "2"),
     ],
     ids=lambda command: " ".join(command[:3]),
 )
