@@ -42,6 +42,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m bench agree
 	$(BIN)/python -m bench chaos
 	$(BIN)/python -m bench policies --queries 2000
+	$(BIN)/python -m bench overload
 
 clean:
 	rm -rf .venv index_data/shards build dist *.egg-info .*_cache .hypothesis .coverage htmlcov

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,10 +17,11 @@ from rich.console import Console
 
 from bench import corpus, report
 from bench.client import connected
-from bench.experiments import agree, chaos, fanout, policies, search, simulate, swarm
+from bench.experiments import agree, chaos, fanout, overload, policies, search, simulate, swarm
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.queries import mixed, vocabulary
 from bench.reference import Reference
+from bench.simulation.overload import Course
 from bench.simulation.profiles import PROFILES
 from bench.simulation.study import Plan
 from index_data.manifest import IndexDataError
@@ -41,10 +43,23 @@ class Refused(click.ClickException):
     exit_code = 2
 
 
+def in_a_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file in a folder that does not exist: after hours of work it would be too late."""
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"the folder {path.parent} does not exist")
+    return path
+
+
 def common_options(command: Command) -> Command:
     """What every experiment takes."""
     for option in (
-        click.option("--json", "json_path", type=NEW_FILE, help="Write the result there as well."),
+        click.option(
+            "--json",
+            "json_path",
+            type=NEW_FILE,
+            callback=in_a_folder,
+            help="Write the result there as well.",
+        ),
         click.option(
             "--quick", is_flag=True, help="A tiny run: shows that it works, not how well."
         ),
@@ -141,12 +156,8 @@ def chaos_command(
 def plan_options(command: Command) -> Command:
     """What every simulation takes."""
     for option in (
-        click.option("--queries", type=click.IntRange(1, 10_000_000), default=20_000),
         click.option(
-            "--profile",
-            type=click.Choice(list(PROFILES)),
-            default="tail-at-scale",
-            help="How long simulated leaves take.",
+            "--queries", type=click.IntRange(1, 10_000_000), default=20_000, show_default=True
         ),
         click.option(
             "--replicas", type=click.IntRange(1, 10), default=2, help="Leaves that hold a shard."
@@ -159,9 +170,27 @@ def plan_options(command: Command) -> Command:
     return command
 
 
+def profile_option(names: Sequence[str]) -> Callable[[Command], Command]:
+    """How long simulated leaves take: one of the named."""
+    return click.option(
+        "--profile",
+        type=click.Choice(names),
+        default="tail-at-scale",
+        show_default=True,
+        help="How long simulated leaves take.",
+    )
+
+
 @main.command("simulate")
 @common_options
 @plan_options
+@profile_option(list(PROFILES))
+@click.option(
+    "--tree",
+    type=click.IntRange(min=0),
+    default=0,
+    help="So many mid-level roots between the root and the leaves; 0 for none.",
+)
 @click.option("--policy", default="adaptive", show_default=True, help="As --hedge of a root.")
 @click.option("--max-extra-load", default=0.05, show_default=True, help="The budget.")
 def simulate_command(
@@ -170,24 +199,26 @@ def simulate_command(
     json_path: Path | None,
     policy: str,
     max_extra_load: float,
+    tree: int,
     leaves: int,
     replicas: int,
     profile: str,
     queries: int,
 ) -> None:
     """One policy on simulated leaves, in virtual time."""
-    plan = Plan(profile, leaves, replicas, min(queries, QUICK_QUERIES) if quick else queries, seed)
+    queries = min(queries, QUICK_QUERIES) if quick else queries
     try:
-        chosen = Settings().policy(policy)
-        result = simulate.run(plan, chosen, max_extra_load)
+        plan = Plan(profile, leaves, replicas, queries, seed, tree)
+        result, speed = simulate.run(plan, Settings().policy(policy), max_extra_load)
     except ValueError as error:
         raise Refused(str(error)) from error
-    publish("simulate", seed, json_path, result, simulate.show)
+    publish("simulate", seed, json_path, result, simulate.show, speed)
 
 
 @main.command("policies")
 @common_options
 @plan_options
+@profile_option([name for name, profile in PROFILES.items() if profile.machines is None])
 def policies_command(
     seed: int,
     quick: bool,
@@ -224,6 +255,24 @@ def swarm_command(seeds: str, jobs: int, trace: bool, json_path: Path | None) ->
         sys.exit(1)
 
 
+@main.command("overload")
+@common_options
+@click.option("--leaves", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--max-extra-load", default=0.05, show_default=True, help="The budget.")
+def overload_command(
+    seed: int, quick: bool, json_path: Path | None, leaves: int, max_extra_load: float
+) -> None:
+    """More to do than simulated leaves can, for a while: how long until it is as before."""
+    course = Course(leaves=leaves, max_extra_load=max_extra_load, seed=seed)
+    if quick:
+        course = replace(course, before_s=3.0, trouble_s=2.0, after_s=3.0, leaves=min(leaves, 5))
+    try:
+        result = overload.run(course)
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    publish("overload", seed, json_path, result, overload.show)
+
+
 @contextmanager
 def fleet_on(index: Path | None) -> Iterator[tuple[Fleet, Path]]:
     """A running fleet of the usual shape, and its index directory."""
@@ -248,10 +297,11 @@ def publish(
     json_path: Path | None,
     result: Any,
     show: Callable[[Any, Console], None],
+    speed: str = "",
 ) -> None:
     """Print header and tables, and write the JSON if asked to."""
     console = report.wide_console()
-    head = report.header(experiment, seed)
+    head = report.header(experiment, seed, speed)
     report.show_header(head, console)
     show(result, console)
     if json_path is not None:

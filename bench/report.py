@@ -27,6 +27,8 @@ class Header(msgspec.Struct, frozen=True):
     command: str
     machine: str
     commit: str
+    speed: str = ""
+    """How fast it ran, where a run takes as long as it takes."""
 
 
 def wide_console() -> Console:
@@ -36,15 +38,19 @@ def wide_console() -> Console:
     return console
 
 
-def header(experiment: str, seed: int) -> Header:
+def header(experiment: str, seed: int, speed: str = "") -> Header:
     """Describe this run: command line, machine, and the commit of the working tree."""
-    return Header(experiment, seed, _command(), _machine(), _commit())
+    return Header(experiment, seed, _command(), _machine(), _commit(), speed)
 
 
 def show_header(head: Header, console: Console) -> None:
     """Print the header, a fact a line."""
-    for name, value in msgspec.structs.asdict(head).items():
+    for name, value in _facts(head).items():
         console.print(f"[bold]{name:<10}[/bold] {value}", highlight=False, soft_wrap=True)
+
+
+def _facts(head: Header) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(head).items() if value != ""}
 
 
 def show_table(
@@ -73,9 +79,16 @@ def figure(value: object) -> str:
 
 
 def write_json(path: Path, head: Header, result: dict[str, Any]) -> None:
-    """Write ``result`` and its header as one JSON object, replacing the file."""
-    body = {"experiment": head.experiment, **result, "header": msgspec.structs.asdict(head)}
-    path.write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    """Write ``result`` and its header as one JSON object, replacing the file as a whole."""
+    body = {"experiment": head.experiment, **result, "header": _facts(head)}
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(
+            orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        )
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _command() -> str:

@@ -2,11 +2,16 @@
 
 Every arm meets the same legs: what each takes is decided by the seed. See
 ``bench.simulation.profiles`` for the model, ``bounds`` for the last arms.
+
+In a storm (a profile with dear queries) there are arms for those who did not see it coming:
+``fixed-as-set`` and ``quantile-as-set`` keep what would have spent the share on the same
+traffic without the dear queries, and the table shows what that spends now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -15,10 +20,14 @@ from rich.console import Console
 from bench import report
 from bench.simulation import bounds, tuning
 from bench.simulation.profiles import PROFILES, Draws
-from bench.simulation.study import UNLIMITED, Arm, Plan, Row, Times, arm, limited, simulate
+from bench.simulation.roots import limited
+from bench.simulation.study import UNLIMITED, Arm, Plan, Row, Times, arm, simulate
 from root.hedging import Adaptive, Off, Together
 
 EXTRA_LOADS: Final = (0.01, 0.02, 0.05)
+
+_Run = tuple[str, Times, str]
+"""An arm's name, what came of it, and what was set, in words."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -38,8 +47,12 @@ def run(plan: Plan, extra_loads: Sequence[float] = EXTRA_LOADS) -> Result:
     draws = Draws(PROFILES[plan.profile], plan.leaves, plan.seed, keep=True)
     parameters: dict[str, str] = {}
     arms = {"off": arm(simulate(plan, draws, Off(), UNLIMITED))}
+    calm = draws.calm()
     for extra_load in extra_loads:
-        for name, times, words in _at(plan, draws, extra_load):
+        runs = [_at(plan, draws, extra_load)]
+        if calm is not None:
+            runs.append(_as_set(plan, draws, calm, extra_load))
+        for name, times, words in chain.from_iterable(runs):
             arms[f"{name}@{extra_load:g}"] = arm(times)
             if words:
                 parameters[f"{name}@{extra_load:g}"] = words
@@ -48,7 +61,7 @@ def run(plan: Plan, extra_loads: Sequence[float] = EXTRA_LOADS) -> Result:
     return Result(plan.profile, plan.leaves, plan.replicas, plan.queries, parameters, arms)
 
 
-def _at(plan: Plan, draws: Draws, extra_load: float) -> Iterator[tuple[str, Times, str]]:
+def _at(plan: Plan, draws: Draws, extra_load: float) -> Iterator[_Run]:
     """Every policy at one cost."""
     fixed = tuning.fixed(plan, draws, extra_load)
     yield "fixed", simulate(plan, draws, fixed, UNLIMITED), f"after {fixed.after_s * 1000:.4g} ms"
@@ -61,6 +74,15 @@ def _at(plan: Plan, draws: Draws, extra_load: float) -> Iterator[tuple[str, Time
     budget = limited(extra_load, plan.leaves)
     yield "adaptive", simulate(plan, draws, Adaptive(), budget), ""
     yield "clairvoyant", bounds.clairvoyant(plan, draws, extra_load), ""
+
+
+def _as_set(plan: Plan, draws: Draws, calm: Draws, extra_load: float) -> Iterator[_Run]:
+    """The policies that are set once and for all, as set for calm traffic."""
+    fixed = tuning.fixed(plan, calm, extra_load)
+    times = simulate(plan, draws, fixed, UNLIMITED)
+    yield "fixed-as-set", times, f"after {fixed.after_s * 1000:.4g} ms"
+    quantile = tuning.quantile(plan, calm, extra_load)
+    yield "quantile-as-set", simulate(plan, draws, quantile, UNLIMITED), f"q {quantile.q:.4f}"
 
 
 def show(result: Result, console: Console) -> None:

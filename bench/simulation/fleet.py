@@ -1,19 +1,20 @@
 """Simulated leaves: a ``LeafTransport`` that answers each leg after the time it has drawn.
 
-Made for many legs: a query in flight has one timer, at the next instant at which a leg of it
-ends, and keeps the others in a sorted list. A cancelled leg is finished and its answer
-dropped, as a leaf does with work it has begun.
+Made for many legs: a query in flight is on the agenda once, for the next instant at which a
+leg of it ends, and keeps the others in a sorted list. A cancelled leg is finished and its
+answer dropped, as a leaf does with work it has begun. For leaves with queues see ``queued``.
 """
 
 from __future__ import annotations
 
-import asyncio
+import math
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from bench.simulation.agenda import Agenda
 from bench.simulation.profiles import Draws
 from bench.virtual_time import running_loop
 from leaf.protocol import Hits
@@ -30,117 +31,140 @@ FAN_OUT: Final = "search"
 ALONE: Final = "lookup"
 """The kinds of request: to all shards, and to one leaf alone."""
 
+LONG_AGO_S: Final = -1000.0
+"""When leaves joined: none is new any more."""
 
-def ask(kind: str, query: int, deadline_s: float) -> Ask:
-    """What a simulated leaf is asked: ``query`` is the number that decides how long it takes."""
-    return Ask(kind, "simulated", b"%d" % query, deadline_s)
+
+def ask(kind: str, query: int, deadline_s: float, copy: int = 0) -> Ask:
+    """What simulated leaves are asked. It takes as long as the query's number decides, and its
+    first attempts as the copies of that number.
+    """
+    return Ask(kind, "simulated", b"%d %d" % (query, copy), deadline_s)
+
+
+def asked(flight: Flight) -> tuple[int, int]:
+    """The query and the copy that a flight asks for."""
+    query, copy = flight.ask.body.split()
+    return int(query), int(copy)
+
+
+class Lengths:
+    """How long the attempts of one flight take, in seconds, as drawn."""
+
+    __slots__ = ("_copies", "_copy", "_draws", "_legs_s", "_query")
+
+    def __init__(self, flight: Flight, draws: Draws) -> None:
+        """For what the flight asks."""
+        self._query, self._copy = asked(flight)
+        self._draws = draws
+        self._legs_s = None if flight.ask.kind == ALONE else draws.legs_s(self._query, self._copy)
+        self._copies: dict[int, int] = {}
+
+    def of(self, attempt: Attempt) -> float:
+        """Every further attempt on a shard is another copy."""
+        shard, copy, legs_s = attempt.shard, self._copy, self._legs_s
+        if attempt.kind != "primary":
+            copy = self._copies[shard] = self._copies.get(shard, copy) + 1
+            legs_s = legs_s and self._draws.legs_s(self._query, copy)
+        return legs_s[shard] if legs_s else self._draws.alone_s(self._query, copy)
 
 
 class SimulatedFleet:
-    """``shards[i]`` are the replicas of shard i; every leaf holds one shard."""
+    """Replicas of as many shards as ``draws`` has legs; every leaf holds one shard."""
 
     def __init__(self, draws: Draws, replicas: int) -> None:
-        """All leaves are connected and have been for long."""
-        self.shards = [
-            [Leaf(f"leaf-{shard}-{replica}", -1000.0) for replica in range(replicas)]
-            for shard in range(draws.legs)
-        ]
+        """To be made on a loop in virtual time."""
         self.sent = 0
         self._draws = draws
+        self._replicas = replicas
+        self._agenda = Agenda()
         self._trips: dict[Flight, _Trip] = {}
+
+    def connect(self) -> list[list[Leaf]]:
+        """The replicas of every shard as one more root sees them, connected for long."""
+        return [
+            [Leaf(f"leaf-{shard}-{replica}", LONG_AGO_S) for replica in range(self._replicas)]
+            for shard in range(self._draws.legs)
+        ]
+
+    def utilisation(self, _: float) -> None:
+        """Nothing: there are no workers."""
 
     def send(self, attempt: Attempt, flight: Flight) -> None:
         """Take a leg; it ends after the time drawn for it."""
         trip = self._trips.get(flight)
         if trip is None:
-            trip = self._trips[flight] = self._depart(flight)
+            trip = self._trips[flight] = _Trip(flight, self._draws, self._agenda, self._forget)
         self.sent += 1
         trip.send(attempt)
 
     def cancel(self, attempt: Attempt) -> None:
         """Nothing: the attempt knows, and its leg ends when it would have."""
 
-    def _depart(self, flight: Flight) -> _Trip:
-        query = int(flight.ask.body)
-        draw = self._draws.alone_s if flight.ask.kind == ALONE else self._draws.legs_s
-        return _Trip(flight, lambda copy: draw(query, copy), self._forget)
-
     def _forget(self, flight: Flight) -> None:
         del self._trips[flight]
 
 
 class _Trip:
-    """The legs of one flight that have not ended."""
+    """The legs of one flight that have not ended: on the agenda when the next of them does."""
 
     __slots__ = (
-        "_copies",
+        "_agenda",
         "_ended",
-        "_first_s",
         "_flight",
         "_legs",
+        "_lengths",
         "_loop",
+        "_next_s",
         "_on_end",
         "_sorted",
-        "_timer",
-        "_times_s",
     )
 
     def __init__(
-        self,
-        flight: Flight,
-        times_s: Callable[[int], Sequence[float]],
-        on_end: Callable[[Flight], None],
+        self, flight: Flight, draws: Draws, agenda: Agenda, on_end: Callable[[Flight], None]
     ) -> None:
         self._flight = flight
-        self._times_s = times_s
+        self._agenda = agenda
         self._on_end = on_end
         self._loop = running_loop()
-        self._first_s = times_s(0)
-        self._copies: dict[int, int] = {}
+        self._lengths = Lengths(flight, draws)
         self._legs: list[tuple[float, int, Attempt]] = []
         self._ended = 0
         self._sorted = False
-        self._timer: asyncio.Handle = self._loop.call_soon(self._set_out)
+        self._next_s = self._loop.time()
+        agenda.enter(self._next_s, self)
 
     def send(self, attempt: Attempt) -> None:
-        slot, sent_s = attempt.slot, attempt.sent_s
-        if attempt.kind == "primary":
-            took_s = self._first_s[slot]
-        else:
-            copy = self._copies[slot] = self._copies.get(slot, 0) + 1
-            took_s = self._times_s(copy)[slot]
+        took_s = self._lengths.of(attempt)
         attempt.service_us = int(took_s * 1e6)
-        leg = (sent_s + took_s, attempt.number, attempt)
+        leg = (attempt.sent_s + took_s, attempt.number, attempt)
         if not self._sorted:
             self._legs.append(leg)
             return
         insort(self._legs, leg, lo=self._ended)
-        if self._legs[self._ended] is leg:
-            self._timer.cancel()
-            self._timer = self._loop.call_at(leg[0], self._arrive)
+        if leg[0] < self._next_s:
+            self._next_s = leg[0]
+            self._agenda.enter(leg[0], self)
 
-    def _set_out(self) -> None:
-        self._legs.sort()
-        self._sorted = True
-        self._timer = self._loop.call_at(self._legs[0][0], self._arrive)
+    def happen(self, when: float) -> None:
+        """Deliver what ends now. What was entered before an earlier leg came is no news."""
+        if when != self._next_s:
+            return
+        if not self._sorted:
+            self._legs.sort()
+            self._sorted = True
+        self._next_s = -math.inf
+        self._deliver()
+        self._flight.settle()
+        if self._ended == len(self._legs):
+            self._on_end(self._flight)
+        else:
+            self._next_s = self._legs[self._ended][0]
+            self._agenda.enter(self._next_s, self)
 
-    def _arrive(self) -> None:
-        legs, flight, loop = self._legs, self._flight, self._loop
-        while True:
-            now = max(loop.time(), legs[self._ended][0])
-            self._deliver(now)
-            flight.settle()
-            if self._ended == len(legs):
-                self._on_end(flight)
-                return
-            next_s = legs[self._ended][0]
-            if not loop.skip_to(next_s):
-                self._timer = loop.call_at(next_s, self._arrive)
-                return
-
-    def _deliver(self, now: float) -> None:
+    def _deliver(self) -> None:
         """Hand over what has ended by now."""
-        legs, flight, ended = self._legs, self._flight, self._ended
+        legs, flight, ended, now = self._legs, self._flight, self._ended, self._loop.time()
         while ended < len(legs) and legs[ended][0] <= now:
             attempt = legs[ended][2]
             ended += 1

@@ -8,8 +8,11 @@ A leg inside a fan-out takes the sum of three things:
     stall       rare and long: a Pareto law from ``stall_min_ms`` on
 
 A hedge's copy is a leg as any other: its own base, share and stall, the query's component.
-A request to one leaf alone has the base only. Simplifications: leaves have no queues, and
-no leg makes another slower, so extra load costs nothing here but itself.
+A request to one leaf alone has the base only.
+
+In most profiles leaves have no queues, and no leg makes another slower: extra load costs
+nothing but itself. In those with ``machines`` all of this is work that occupies a worker, and
+queries come so fast that workers are as busy as is said there.
 
 What a leg takes depends on (seed, query, copy, leg) alone, not on what is hedged: policies
 compared under one seed meet the very same trouble.
@@ -20,13 +23,24 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from random import Random
 from typing import Final
+
+from bench.simulation.machines import Machines
 
 TICKS_PER_S: Final = 10_000
 """Times of legs are rounded to a tenth of a millisecond: what ends in one tick comes in one
 frame, as it does from real leaves."""
+
+RATE_PER_S: Final = 100.0
+"""Queries a second where there are no queues. It decides only how fast history grows old and
+how many queries learn from each other late."""
+
+RECENT: Final = 100
+"""Draws that are remembered in any case: those of queries in flight are asked for again with
+every hedge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,8 @@ class Profile:
     """So many queries are dear: base and component are ``slow_query_factor`` times as long, on
     all leaves."""
     slow_query_factor: float = 1.0
+    machines: Machines | None = None
+    """The leaves, where they have queues."""
 
     def __post_init__(self) -> None:
         """Raise ValueError, naming the parameter, for a value out of range."""
@@ -75,16 +91,24 @@ class Profile:
     ) -> array[float]:
         """Draw how long each of so many legs takes, in seconds."""
         component_s *= dearness
-        gauss, uniform, exp = random.gauss, random.random, math.exp
+        uniform, exp, log, sqrt = random.random, math.exp, math.log, math.sqrt
         base_s, sigma, power = (
             self.base_median_ms / 1000.0 * dearness,
             self.base_sigma,
             self.component_share_power,
         )
-        times_s = [
-            base_s * exp(sigma * gauss(0.0, 1.0)) + component_s * uniform() ** power
-            for _ in range(legs)
-        ]
+        times_s: list[float] = []
+        # Normal numbers come in pairs (G. E. P. Box, M. E. Muller, 1958). They are made here and
+        # not by ``random.gauss`` because a third of a leg's cost would be that call.
+        for _ in range((legs + 1) // 2):
+            angle, radius = math.tau * uniform(), sigma * sqrt(-2.0 * log(1.0 - uniform()))
+            times_s.append(
+                base_s * exp(math.cos(angle) * radius) + component_s * uniform() ** power
+            )
+            times_s.append(
+                base_s * exp(math.sin(angle) * radius) + component_s * uniform() ** power
+            )
+        del times_s[legs:]
         stall_share, stall_s, exponent = (
             self.stall_share,
             self.stall_min_ms / 1000.0,
@@ -94,6 +118,29 @@ class Profile:
             if uniform() < stall_share:
                 times_s[leg] += stall_s * (1.0 - uniform()) ** exponent
         return array("d", [int(time_s * TICKS_PER_S + 0.5) / TICKS_PER_S for time_s in times_s])
+
+    def rate_per_s(self, legs: int, replicas: int) -> float:
+        """Queries a second, each of so many legs and with a request to one leaf alone."""
+        machines = self.machines
+        if machines is None:
+            return RATE_PER_S
+        work_s = (self.mean_leg_ms + self.mean_base_ms / legs) / 1000.0 * machines.stretch
+        return machines.utilisation * machines.workers * replicas / work_s
+
+    @property
+    def mean_base_ms(self) -> float:
+        """What the base comes to on average."""
+        return self.base_median_ms * math.exp(0.5 * self.base_sigma**2)
+
+    @property
+    def mean_leg_ms(self) -> float:
+        """What a leg comes to on average, where stalls have a mean (``stall_alpha`` above 1)."""
+        component_ms = self.component_median_ms * math.exp(0.5 * self.component_sigma**2)
+        component_ms *= 1.0 + self.bad_query_share * (self.bad_query_factor - 1.0)
+        work_ms = self.mean_base_ms + component_ms / (1.0 + self.component_share_power)
+        stall_ms = self.stall_min_ms * self.stall_alpha / (self.stall_alpha - 1.0)
+        dearness = 1.0 + self.slow_query_share * (self.slow_query_factor - 1.0)
+        return work_ms * dearness + self.stall_share * stall_ms
 
     def alone_s(self, random: Random) -> float:
         """Draw how long a request to one leaf alone takes, in seconds."""
@@ -109,6 +156,19 @@ PROFILES: Final = {
     "bigtable": Profile(2.0, 0.6, 3.0, 0.3, 0.0, 1.0, 1.0 / 1.6, 0.0001, 400.0, 1.5),
     # A storm of dear queries: one in ten takes five times as long on every leaf.
     "slow-queries": Profile(1.0, 0.98, 7.9, 0.62, 0.0, 1.0, 1.0 / 1.6, 0.014, 24.0, 3.1, 0.1, 5.0),
+    # Leaves with queues: nothing but work, and rare stalls, which occupy a worker. A spell of
+    # slowness comes about once a minute and lasts half a second: of 200 leaves one or two are
+    # slow at any time.
+    "queues": Profile(
+        *(5.0, 0.7, 0.0, 0.0, 0.0, 1.0, 1.0, 0.002, 50.0, 3.1),
+        machines=Machines(2, 256, 0.7, spell_every_s=60.0, spell_s=0.5, spell_factor=3.0),
+    ),
+    # A leaf crashes every five minutes, and one leg in a thousand fails. More than half of the
+    # capacity is spare, so that one replica can stand in for the other.
+    "failures": Profile(
+        *(5.0, 0.7, 0.0, 0.0, 0.0, 1.0, 1.0, 0.002, 50.0, 3.1),
+        machines=Machines(2, 256, 0.4, crash_every_s=300.0, down_s=3.0, error_share=0.001),
+    ),
 }
 
 
@@ -123,23 +183,25 @@ class Draws:
         self.profile = profile
         self.legs = legs
         self._seed = seed
-        self._keep = keep
-        self._kept: dict[tuple[int, int], Sequence[float]] = {}
+        self._drawn = lru_cache(maxsize=None if keep else RECENT)(self._draw)
+
+    def calm(self) -> Draws | None:
+        """The same without dear queries, to the last leg; None where there are none anyway."""
+        if not self.profile.slow_query_share:
+            return None
+        return Draws(replace(self.profile, slow_query_share=0.0), self.legs, self._seed, keep=True)
 
     def legs_s(self, query: int, copy: int) -> Sequence[float]:
         """Seconds of each leg: ``copy`` 0 for the first attempt, 1 for the first hedge, ..."""
-        kept = self._kept.get((query, copy))
-        if kept is not None:
-            return kept
+        return self._drawn(query, copy)
+
+    def _draw(self, query: int, copy: int) -> Sequence[float]:
         of_query = Random(f"{self._seed}:{query}:component")
         component_s = self.profile.component_s(of_query)
         dearness = self.profile.dearness(of_query)
         random = Random(f"{self._seed}:{query}:{copy}")
-        drawn = self.profile.legs_s(random, component_s, self.legs, dearness)
-        if self._keep:
-            self._kept[query, copy] = drawn
-        return drawn
+        return self.profile.legs_s(random, component_s, self.legs, dearness)
 
-    def alone_s(self, query: int, copy: int) -> Sequence[float]:
-        """Seconds of the one leg of a request to one leaf."""
-        return [self.profile.alone_s(Random(f"{self._seed}:{query}:{copy}:alone"))]
+    def alone_s(self, query: int, copy: int) -> float:
+        """Seconds of a request to one leaf."""
+        return self.profile.alone_s(Random(f"{self._seed}:{query}:{copy}:alone"))

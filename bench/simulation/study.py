@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,19 +20,13 @@ import msgspec
 
 from bench.simulation.fleet import ALONE, FAN_OUT, SimulatedFleet, ask
 from bench.simulation.profiles import Draws
+from bench.simulation.queued import QueuedFleet
+from bench.simulation.roots import Leaves, MidRoots, Root, Shards
 from bench.virtual_time import run
-from root.budget import Budget, BudgetTerms, burst_for
+from root.budget import BudgetTerms
 from root.gather import Gather
 from root.hedging import Policy
-from root.latency import Latency
-from root.pace import Pace
-from root.race import Ledger, Terms
-from root.ranking import Leaf
 from root.scatter import scatter
-
-RATE_PER_S: Final = 100.0
-"""Queries a second. There are no queues here, so it decides only how fast history grows old
-and how many queries learn from each other late."""
 
 TIMEOUT_S: Final = 10.0
 """Of a query: longer than all but one stall in a hundred of the worst profile. What has not
@@ -46,11 +41,6 @@ COLLECT_EVERY: Final = 1000
 UNLIMITED: Final = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)
 
 
-def limited(max_extra_load: float, legs: int) -> BudgetTerms:
-    """A budget of exactly this share, for queries of so many legs: no floor."""
-    return BudgetTerms(max_extra_load, floor_per_s=0.0, burst=burst_for(legs))
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is simulated. Raises ValueError, naming the field, for a number out of range."""
@@ -60,6 +50,8 @@ class Plan:
     replicas: int = 2
     queries: int = 20_000
     seed: int = 1
+    tree: int = 0
+    """Mid-level roots between the root and the leaves; 0 for none."""
 
     def __post_init__(self) -> None:
         """Check every number."""
@@ -67,9 +59,15 @@ class Plan:
             ("leaves", 1, 100_000),
             ("replicas", 1, 10),
             ("queries", 1, 10_000_000),
+            ("tree", 0, self.leaves),
         ):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} must be from {low} to {high}, not {getattr(self, name)}")
+
+    @property
+    def fan_out(self) -> int:
+        """Legs of a query at the root."""
+        return self.tree or self.leaves
 
     @property
     def warm_up(self) -> int:
@@ -88,7 +86,7 @@ class Row(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Times:
-    """What queries took, in seconds, in the order in which they ended."""
+    """What queries took, in seconds, in the order in which they ended, and what they cost."""
 
     one_leaf_s: list[float] = field(default_factory=list)
     most_s: list[float] = field(default_factory=list)
@@ -96,6 +94,13 @@ class Times:
     legs: int = 0
     extra: int = 0
     hedge_wins: int = 0
+    incomplete: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    utilisation: float | None = None
+    mid_extra_load: float | None = None
+    leaf_extra_load: float | None = None
+    sent: int = 0
+    """Attempts that leaves got, in the whole run with its warm-up."""
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +109,16 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True):
     extra_load: float
     hedge_wins: float
     """Share of the extra attempts that won."""
+    complete: float
+    """Share of the queries that got every shard."""
+    failures: dict[str, int]
+    """Attempts that failed, by reason, in the whole run with its warm-up."""
+    utilisation: float | None
+    """Share of the time for which workers worked, where leaves have queues."""
+    mid_extra_load: float | None
+    """In a tree: attempts beyond the first that mid-level roots sent, per leg of theirs."""
+    leaf_extra_load: float | None
+    """In a tree: attempts that leaves got beyond one a query, for whatever reason, per leaf."""
     all_leaves: Row = msgspec.field(name="100_percent")
     most_leaves: Row = msgspec.field(name="95_percent")
     one_leaf: Row | None = None
@@ -122,16 +137,25 @@ def arm(times: Times) -> Arm:
     return Arm(
         extra_load=round(times.extra / times.legs, 6),
         hedge_wins=round(times.hedge_wins / times.extra, 4) if times.extra else 0.0,
+        complete=round(1.0 - times.incomplete / len(times.all_s), 6),
+        failures=dict(sorted(times.failures.items())),
+        utilisation=_rounded(times.utilisation),
+        mid_extra_load=_rounded(times.mid_extra_load),
+        leaf_extra_load=_rounded(times.leaf_extra_load),
         all_leaves=row(times.all_s),
         most_leaves=row(times.most_s),
         one_leaf=row(times.one_leaf_s) if times.one_leaf_s else None,
     )
 
 
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 6)
+
+
 def simulate(plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms) -> Times:
     """Run all queries of the plan under a policy, in virtual time."""
     with _without_collector():
-        return run(_Study(plan, draws, policy, budget).run)
+        return run(lambda: _run(plan, draws, policy, budget))
 
 
 @contextmanager
@@ -149,20 +173,30 @@ def _without_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
+async def _run(plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms) -> Times:
+    return await _Study(plan, draws, policy, budget).run()
+
+
 class _Study:
-    """What a root keeps across queries, and the queries."""
+    """A fleet, its root or roots, and the queries."""
 
     def __init__(self, plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms) -> None:
         self.times = Times()
         self._plan = plan
-        self._policy = policy
-        self._fleet = SimulatedFleet(draws, plan.replicas)
-        self._shards = list(enumerate(self._fleet.shards))
-        self._budget = Budget(budget, 0.0)
-        self._ledger = Ledger()
-        self._random = Random(f"{plan.seed}:replicas")
-        self._history = {kind: Latency(0.0) for kind in (FAN_OUT, ALONE)}
-        self._pace = {kind: Pace() for kind in (FAN_OUT, ALONE)}
+        self._rate_per_s = draws.profile.rate_per_s(plan.leaves, plan.replicas)
+        random = Random(f"{plan.seed}:replicas")
+        self._root = Root(policy, budget, plan.replicas, random)
+        self._leaves: Leaves
+        if draws.profile.machines is None:
+            self._leaves = SimulatedFleet(draws, plan.replicas)
+        else:
+            self._leaves = QueuedFleet(draws, draws.profile.machines, plan.replicas, plan.seed)
+        self._mids: MidRoots | None = None
+        if plan.tree:
+            share = budget.max_extra_load
+            self._mids = MidRoots(self._leaves, plan.tree, plan.replicas, policy, share, plan.seed)
+        self._asked = self._mids or self._leaves
+        self._shards = list(enumerate(self._asked.connect()))
 
     async def run(self) -> Times:
         loop = asyncio.get_running_loop()
@@ -171,43 +205,55 @@ class _Study:
             for query in range(-self._plan.warm_up, self._plan.queries):
                 if query % COLLECT_EVERY == 0:
                     gc.collect()
-                await asyncio.sleep(arrivals.expovariate(RATE_PER_S))
+                await asyncio.sleep(arrivals.expovariate(self._rate_per_s))
                 group.create_task(self._query(query, loop.time()))
+        self._account(loop.time())
         return self.times
 
     async def _query(self, query: int, now: float) -> None:
         whole = await self._gather(FAN_OUT, self._shards, query, now)
-        alone_at_s = asyncio.get_running_loop().time()
-        shard = self._shards[query % len(self._shards)]
-        alone = await self._gather(ALONE, [shard], query, alone_at_s)
         if query >= 0:
-            self._count(whole, alone, now, alone_at_s)
+            self._count(whole, now)
+        if self._mids is None:
+            await self._query_one(query)
 
-    async def _gather(
-        self, kind: str, shards: Sequence[tuple[int, Sequence[Leaf]]], query: int, now: float
-    ) -> Gather:
-        terms = Terms(
-            self._random,
-            self._budget,
-            self._ledger,
-            self._history[kind],
-            self._plan.replicas,
-            pace=self._pace[kind],
-        )
-        gather = Gather(shards, self._policy, terms, now + TIMEOUT_S)
-        await scatter(gather, ask(kind, query, now + TIMEOUT_S), self._fleet)
+    async def _query_one(self, query: int) -> None:
+        """Ask one leaf alone, as it may take longer inside a fan-out."""
+        now = asyncio.get_running_loop().time()
+        shard = self._shards[query % len(self._shards)]
+        alone = await self._gather(ALONE, [shard], query, now)
+        if query >= 0:
+            assert alone.outcome is not None  # noqa: S101 (it has been awaited)
+            self.times.one_leaf_s.append(alone.outcome.decided_s - now)
+
+    async def _gather(self, kind: str, shards: Shards, query: int, now: float) -> Gather:
+        gather = self._root.gather(kind, shards, now + TIMEOUT_S)
+        await scatter(gather, ask(kind, query, now + TIMEOUT_S), self._asked)
         return gather
 
-    def _count(self, whole: Gather, alone: Gather, now: float, alone_at_s: float) -> None:
+    def _count(self, whole: Gather, now: float) -> None:
         times, legs = self.times, whole.legs
-        assert whole.outcome is not None  # noqa: S101 (both have been awaited)
-        assert alone.outcome is not None  # noqa: S101
+        assert whole.outcome is not None  # noqa: S101 (it has been awaited)
         decided_s = whole.outcome.decided_s
         ended_s = sorted([a.ended_s for a in whole.attempts if a.fate == "won"])
         most = math.ceil(legs * MOST)
         times.all_s.append(decided_s - now)
         times.most_s.append((ended_s[most - 1] if len(ended_s) >= most else decided_s) - now)
-        times.one_leaf_s.append(alone.outcome.decided_s - alone_at_s)
         times.legs += legs
-        times.extra += len(whole.attempts) - legs
+        times.extra += whole.tally.hedged + whole.tally.failed_over
         times.hedge_wins += whole.tally.hedge_wins
+        times.incomplete += bool(whole.outcome.missing)
+
+    def _account(self, now: float) -> None:
+        """Add up what was not counted query by query."""
+        times, leaves, mids = self.times, self._leaves, self._mids
+        times.sent = leaves.sent
+        times.utilisation = leaves.utilisation(now)
+        ledgers = [self._root.ledger]
+        if mids is not None:
+            ledgers += [mid.root.ledger for mid in mids.roots.values()]
+            asked = self._plan.leaves * (self._plan.warm_up + self._plan.queries)
+            times.mid_extra_load = mids.extra / (leaves.sent - mids.extra)
+            times.leaf_extra_load = leaves.sent / asked - 1.0
+        for ledger in ledgers:
+            times.failures.update({r: n for r, n in ledger.failures.items() if n})

@@ -42,6 +42,16 @@ def test_a_dear_query_is_slow_on_all_leaves() -> None:
         assert list(slow_s) == pytest.approx([5.0 * leg_s for leg_s in usual_s], abs=0.0005)
 
 
+def test_calm_traffic_differs_from_a_storm_in_its_dear_queries_alone() -> None:
+    """Leg by leg the same, but for the queries that are dear; without any there is no storm."""
+    storm = Draws(PROFILES["slow-queries"], 20, seed=1)
+    calm = storm.calm()
+    assert calm is not None
+    assert calm.calm() is None
+    same = [list(storm.legs_s(query, 0)) == list(calm.legs_s(query, 0)) for query in range(500)]
+    assert 0.86 < sum(same) / 500 < 0.94
+
+
 def test_a_stall_is_long() -> None:
     """A leg that stalls takes at least as long as the shortest stall."""
     stalled = replace(TAIL, stall_share=1.0)
@@ -61,4 +71,4 @@ def test_times_are_whole_ticks() -> None:
 def test_a_parameter_out_of_range_is_refused_by_name(name: str, value: float) -> None:
     """A profile that exists is legal."""
     with pytest.raises(ValueError, match=rf"^{name} must be"):
-        replace(TAIL, **{name: value})
+        replace(TAIL, **{name: value})  # type: ignore[arg-type]

@@ -50,3 +50,16 @@ def test_json_holds_result_and_header(tmp_path: Path) -> None:
     report.write_json(path, report.header("search", 7), {"shards": 16})
     body = orjson.loads(path.read_bytes())
     assert (body["experiment"], body["shards"], body["header"]["seed"]) == ("search", 16, 7)
+    assert "speed" not in body["header"]
+
+
+def test_json_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    """Written beside and put in its place as a whole, with nothing left over."""
+    path = tmp_path / "result.json"
+    report.write_json(path, report.header("search", 7, "fast"), {"shards": 16})
+    before = path.read_bytes()
+    assert orjson.loads(before)["header"]["speed"] == "fast"
+    with pytest.raises(TypeError):
+        report.write_json(path, report.header("search", 7), {"shards": object()})
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

@@ -6,7 +6,8 @@ import pytest
 
 from bench.simulation.bounds import fastest
 from bench.simulation.profiles import PROFILES, Draws
-from bench.simulation.study import UNLIMITED, Plan, arm, limited, row, simulate
+from bench.simulation.roots import limited
+from bench.simulation.study import UNLIMITED, Plan, arm, row, simulate
 from root.budget import burst_for
 from root.hedging import Adaptive, Fixed, Off, Quantile, Sibling, Together
 
@@ -84,3 +85,25 @@ def test_a_plan_out_of_range_is_refused_by_name(name: str, value: int) -> None:
     """A plan that exists can be run."""
     with pytest.raises(ValueError, match=rf"^{name} must be from"):
         Plan("bigtable", **{name: value})
+
+
+def test_leaves_with_queues_are_as_busy_as_the_profile_says() -> None:
+    """Without hedging; what hedging adds to that is its extra load, and no more."""
+    plan = Plan("queues", leaves=20, queries=2000)
+    off, hedged = (
+        simulate(plan, draws(plan), policy, limited(0.05, plan.leaves))
+        for policy in (Off(), Adaptive())
+    )
+    assert off.utilisation == pytest.approx(0.7, rel=0.06)
+    assert off.utilisation is not None
+    assert hedged.utilisation is not None
+    assert 0.0 < hedged.utilisation / off.utilisation - 1.0 < 0.06
+
+
+def test_failures_are_counted_and_complete_queries_told_from_others() -> None:
+    """One leg in a thousand fails, leaves crash; nearly every query is answered whole."""
+    plan = Plan("failures", leaves=50, queries=2000)
+    one = arm(simulate(plan, draws(plan), Adaptive(), limited(0.05, plan.leaves)))
+    assert one.failures["error"] == pytest.approx(0.001 * 3000 * 50, rel=0.3)
+    assert one.failures["gone"] > 0
+    assert 0.99 < one.complete <= 1.0
