@@ -50,16 +50,21 @@ def in_a_folder(_: click.Context, __: click.Parameter, path: Path | None) -> Pat
     return path
 
 
+def json_option(command: Command) -> Command:
+    """Where the result goes besides the terminal."""
+    return click.option(
+        "--json",
+        "json_path",
+        type=NEW_FILE,
+        callback=in_a_folder,
+        help="Write the result there as well.",
+    )(command)
+
+
 def common_options(command: Command) -> Command:
     """What every experiment takes."""
     for option in (
-        click.option(
-            "--json",
-            "json_path",
-            type=NEW_FILE,
-            callback=in_a_folder,
-            help="Write the result there as well.",
-        ),
+        json_option,
         click.option(
             "--quick", is_flag=True, help="A tiny run: shows that it works, not how well."
         ),
@@ -237,7 +242,7 @@ def policies_command(
 @click.option("--seeds", default="0..1999", show_default=True, help="As 7, or 0..1999 inclusive.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, help="Processes at once.")
 @click.option("--trace", is_flag=True, help="Tell the whole story of the one seed.")
-@click.option("--json", "json_path", type=NEW_FILE, help="Write the result there as well.")
+@json_option
 def swarm_command(seeds: str, jobs: int, trace: bool, json_path: Path | None) -> None:
     """Small fleets in all kinds of trouble, a seed each, and whether all held that must."""
     try:
@@ -246,8 +251,6 @@ def swarm_command(seeds: str, jobs: int, trace: bool, json_path: Path | None) ->
         raise Refused(str(error)) from error
     if trace and len(chosen) > 1:
         raise Refused(f"--trace tells the story of one seed, not of {len(chosen)}")
-    if json_path is not None and not json_path.absolute().parent.is_dir():
-        raise Refused(f"--json: there is no folder {json_path.parent}")
     judged = swarm.replayed(chosen[0]) if trace else swarm.watched(chosen, jobs)
     result = swarm.summed_up(chosen, judged)
     publish("swarm", chosen[0], json_path, result, swarm.show)

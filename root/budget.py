@@ -9,7 +9,8 @@ n answered legs
 
     extra attempts <= n * max_extra_load + w * floor_per_s + burst
 
-which is what keeps a sick replica, or a slowdown of everything, from doubling the load.
+which is what keeps a sick replica, or a slowdown of everything, from doubling the load. Nor may
+a single leaf get more than a few times its share of that: see ``leaf_share_max``.
 
 Hedging rests where the trouble is not slowness: for a while after push-back (a leaf that says
 it is busy), and while more than ``FAILED_SHARE_MAX`` of recent attempts fail. Failovers go on.
@@ -34,6 +35,14 @@ BURST_MIN = 100.0
 """What a fleet of few shards can save up: its queries are small, but not its spells of trouble."""
 
 BURST_MAX = 100_000.0
+
+CONCENTRATION = 4.0
+"""How many times the share that is allowed everywhere one leaf may get. Over a whole fleet the
+budget would let every query hedge the same shard: one in a hundred is within any budget, doubles
+that shard's load, and keeps its leaves overloaded when the cause is long gone."""
+
+LEAF_SHARE_MIN = 0.1
+"""A leaf may get that much, however small the budget: now and then hedges come in a row."""
 
 FAILED_SHARE_MAX = 0.1
 """Hedging rests while more of the recent attempts fail. A fleet that is only slow fails none;
@@ -74,6 +83,11 @@ class BudgetTerms:
             raise ValueError(f"burst must be from 0 to 100000, not {self.burst}")
         if 0.0 < self.burst < 1.0:
             raise ValueError(f"burst must be 0 or at least 1, a whole token, not {self.burst}")
+
+    @property
+    def leaf_share_max(self) -> float:
+        """The share of hedges among a leaf's attempts at which it gets no more of them."""
+        return max(LEAF_SHARE_MIN, CONCENTRATION * self.max_extra_load)
 
 
 class Budget:

@@ -127,6 +127,8 @@ class Ledger:
     failures: dict[FailureReason, int] = field(default_factory=lambda: dict.fromkeys(CONDUCT, 0))
     denied: int = 0
     no_candidate: int = 0
+    crowded: int = 0
+    """Hedges not sent because the leaves that could take them had too many."""
     wasted_service_us: int = 0
     saved_s: float = 0.0
     """Time that hedges saved: from a hedge's answer to the end of the attempt it beat, which is
@@ -196,10 +198,18 @@ class Race(msgspec.Struct, gc=False):
     def hedge(
         self, number: int, terms: Terms, now: float
     ) -> Attempt | Literal["no_candidate", "denied"]:
-        """Send a copy to a replica not tried yet, if there is one and a token for it."""
-        leaf = choose(self.replicas, [a.leaf for a in self.attempts], terms.random, now)
+        """Send a copy to a replica not tried yet, if there is one that has not had too many, and
+        a token for it.
+        """
+        share_max = terms.budget.terms.leaf_share_max
+        fit = [leaf for leaf in self.replicas if leaf.hedged <= share_max]
+        tried = [attempt.leaf for attempt in self.attempts]
+        leaf = choose(fit, tried, terms.random, now)
         if leaf is None:
-            terms.ledger.no_candidate += 1
+            if choose(self.replicas, tried, terms.random, now) is None:
+                terms.ledger.no_candidate += 1
+            else:
+                terms.ledger.crowded += 1
             return "no_candidate"
         if not self._afford(terms, now):
             return "denied"
@@ -337,7 +347,7 @@ class Race(msgspec.Struct, gc=False):
         attempt = Attempt(number, self.slot, self.shard, leaf, kind, now)
         self.attempts.append(attempt)
         self.in_flight += 1
-        leaf.chosen(now)
+        leaf.chosen(now, kind == "hedge")
         terms.ledger.sent[kind] += 1
         return attempt
 

@@ -131,6 +131,11 @@ class _Collector:
             value=ledger.no_candidate,
         )
         yield CounterMetricFamily(
+            "hedgerow_hedges_crowded",
+            "Hedges not sent because too many of their leaf's recent attempts were hedges.",
+            value=ledger.crowded,
+        )
+        yield CounterMetricFamily(
             "hedgerow_wasted_service_seconds",
             "Work that leaves did for attempts that were not needed any more.",
             value=ledger.wasted_service_us / 1e6,

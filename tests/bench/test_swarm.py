@@ -48,7 +48,10 @@ def test_seeds_are_one_or_a_range_that_includes_both_ends() -> None:
         (["--seeds", "5..4"], "ends before it begins"),
         (["--seeds", f"0..{SEEDS_MAX}"], f"more than {SEEDS_MAX}"),
         (["--seeds", "0..1", "--trace"], "of one seed, not of 2"),
-        (["--seeds", "0", "--json", "/nowhere/at/all.json"], "there is no folder /nowhere/at"),
+        (
+            ["--seeds", "0", "--json", "/nowhere/at/all.json"],
+            "the folder /nowhere/at does not exist",
+        ),
         (["--seeds", "0", "--jobs", "0"], "Invalid value for '--jobs'"),
     ],
 )

@@ -54,3 +54,16 @@ def test_without_a_budget_hedging_would_not_recover() -> None:
     """Two copies of everything, allowed: the same fleet is full before and stays so."""
     greedy = overload("load", Together(), Course(2.0, 1.0, 3.0, leaves=5, max_extra_load=1.0))
     assert greedy.p95_ms[-1] > 5.0 * recovery("off").before_p95_ms
+
+
+@HEDGING
+def test_a_shard_that_was_slow_is_as_soon_as_before_with_hedging(policy: str) -> None:
+    """One shard of thirty is within any budget: every query could double its load, and keep it
+    overloaded when its leaves have long healed.
+    """
+    course = Course(before_s=4.0, trouble_s=4.0, after_s=6.0, leaves=30)
+    off, hedged = (overload("shard", Settings().policy(name), course) for name in ("off", policy))
+    assert off.recovered_s is not None
+    assert hedged.recovered_s is not None
+    assert hedged.recovered_s <= off.recovered_s + WINDOW_S
+    assert hedged.trouble_complete > off.trouble_complete - 0.15
