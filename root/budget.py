@@ -10,7 +10,7 @@ n answered legs
     extra attempts <= n * max_extra_load + w * floor_per_s + burst
 
 which is what keeps a sick replica, or a slowdown of everything, from doubling the load. Nor may
-a single leaf get more than a few times its share of that: see ``leaf_share_max``.
+a single shard get more than a few times its share of that: see ``shard_share_max``.
 
 Hedging rests where the trouble is not slowness: for a while after push-back (a leaf that says
 it is busy), and while more than ``FAILED_SHARE_MAX`` of recent attempts fail. Failovers go on.
@@ -37,12 +37,16 @@ BURST_MIN = 100.0
 BURST_MAX = 100_000.0
 
 CONCENTRATION = 4.0
-"""How many times the share that is allowed everywhere one leaf may get. Over a whole fleet the
+"""How many times the share that is allowed everywhere one shard may get. Over a whole fleet the
 budget would let every query hedge the same shard: one in a hundred is within any budget, doubles
 that shard's load, and keeps its leaves overloaded when the cause is long gone."""
 
-LEAF_SHARE_MIN = 0.1
-"""A leaf may get that much, however small the budget: now and then hedges come in a row."""
+SHARD_SHARE_MIN = 0.1
+"""A shard may get that much, however small the budget: now and then hedges come in a row."""
+
+SHARD_SMOOTHING = 0.02
+"""Weight of one query in a shard's share of hedges: about the last fifty count, so that a shard
+is hedged some times in a row but not for long."""
 
 FAILED_SHARE_MAX = 0.1
 """Hedging rests while more of the recent attempts fail. A fleet that is only slow fails none;
@@ -85,9 +89,9 @@ class BudgetTerms:
             raise ValueError(f"burst must be 0 or at least 1, a whole token, not {self.burst}")
 
     @property
-    def leaf_share_max(self) -> float:
-        """The share of hedges among a leaf's attempts at which it gets no more of them."""
-        return max(LEAF_SHARE_MIN, CONCENTRATION * self.max_extra_load)
+    def shard_share_max(self) -> float:
+        """The share of a shard's recent queries that may have hedged it."""
+        return max(SHARD_SHARE_MIN, CONCENTRATION * self.max_extra_load)
 
 
 class Budget:
@@ -98,7 +102,10 @@ class Budget:
         "_at_s",
         "_faded_at_s",
         "_failed",
+        "_hedged",
+        "_legs_max",
         "_pushed_back_until_s",
+        "_rounds",
         "_tokens",
         "burst",
         "terms",
@@ -114,9 +121,13 @@ class Budget:
         self._answered = 0.0
         self._failed = 0.0
         self._faded_at_s = now
+        self._legs_max = 1
+        self._rounds = 0.0
+        self._hedged: dict[int, tuple[float, float]] = {}
 
     def fit(self, shards: int) -> None:
         """Let a burst that follows the shards be that of so many; as full as it was."""
+        self._legs_max = shards
         burst = burst_for(shards)
         if self.terms.burst is None and burst != self.burst:
             self._tokens *= burst / self.burst
@@ -128,6 +139,8 @@ class Budget:
         self._tokens = min(self.burst, self._tokens + answered_legs * terms.max_extra_load)
         self._fade(now)
         self._answered += answered_legs
+        self._legs_max = max(self._legs_max, answered_legs)
+        self._rounds += answered_legs / self._legs_max
 
     def level(self, now: float) -> float:
         """Tokens in the bucket."""
@@ -153,6 +166,19 @@ class Budget:
             return False
         self._tokens -= 1.0
         return True
+
+    def hedged(self, shard: int) -> None:
+        """Note that a shard is hedged."""
+        self._hedged[shard] = (self._share(shard) + SHARD_SMOOTHING, self._rounds)
+
+    def crowded(self, shard: int) -> bool:
+        """Whether a shard has been hedged so often of late that it may not be now."""
+        return self._share(shard) > self.terms.shard_share_max
+
+    def _share(self, shard: int) -> float:
+        """Return the share of recent queries that hedged a shard, fading as others are answered."""
+        share, at = self._hedged.get(shard, (0.0, 0.0))
+        return float(share * (1.0 - SHARD_SMOOTHING) ** (self._rounds - at))
 
     def push_back(self, now: float) -> None:
         """Note that a leaf is busy: hedging rests, failovers do not."""

@@ -128,7 +128,7 @@ class Ledger:
     denied: int = 0
     no_candidate: int = 0
     crowded: int = 0
-    """Hedges not sent because the leaves that could take them had too many."""
+    """Hedges not sent because their shard had too many."""
     wasted_service_us: int = 0
     saved_s: float = 0.0
     """Time that hedges saved: from a hedge's answer to the end of the attempt it beat, which is
@@ -198,21 +198,19 @@ class Race(msgspec.Struct, gc=False):
     def hedge(
         self, number: int, terms: Terms, now: float
     ) -> Attempt | Literal["no_candidate", "denied"]:
-        """Send a copy to a replica not tried yet, if there is one that has not had too many, and
-        a token for it.
+        """Send a copy to a replica not tried yet, if there is one, and a token for it, and the
+        shard has not had too many.
         """
-        share_max = terms.budget.terms.leaf_share_max
-        fit = [leaf for leaf in self.replicas if leaf.hedged <= share_max]
-        tried = [attempt.leaf for attempt in self.attempts]
-        leaf = choose(fit, tried, terms.random, now)
+        leaf = choose(self.replicas, [a.leaf for a in self.attempts], terms.random, now)
         if leaf is None:
-            if choose(self.replicas, tried, terms.random, now) is None:
-                terms.ledger.no_candidate += 1
-            else:
-                terms.ledger.crowded += 1
+            terms.ledger.no_candidate += 1
+            return "no_candidate"
+        if terms.budget.crowded(self.shard):
+            terms.ledger.crowded += 1
             return "no_candidate"
         if not self._afford(terms, now):
             return "denied"
+        terms.budget.hedged(self.shard)
         terms.tally.hedged += 1
         return self._send(number, leaf, "hedge", terms, now)
 
@@ -347,7 +345,7 @@ class Race(msgspec.Struct, gc=False):
         attempt = Attempt(number, self.slot, self.shard, leaf, kind, now)
         self.attempts.append(attempt)
         self.in_flight += 1
-        leaf.chosen(now, kind == "hedge")
+        leaf.chosen(now)
         terms.ledger.sent[kind] += 1
         return attempt
 

@@ -48,10 +48,6 @@ FORGIVEN_HALF_LIFE_S = 2.0
 """A leaf that nobody has chosen for a second looks half as slow every two seconds after it:
 what is known of it grows old, and it must be tried again to be known."""
 
-HEDGED_SMOOTHING = 0.02
-"""Weight of one attempt in a leaf's share of hedges: about the last fifty count, so that a leaf
-takes some hedges in a row but not a stream of them."""
-
 FAIR = 0.5
 
 UNKNOWN_LATENCY_S = 0.005
@@ -97,8 +93,7 @@ class Trial:
 class Leaf:
     """A leaf as the root sees it: what it owes, how fast and how reliable it has been.
 
-    ``domain`` names what fails together with it; ``hedged`` is the share of hedges among its
-    recent attempts; ``preferred`` says that it is connected and
+    ``domain`` names what fails together with it; ``preferred`` says that it is connected and
     not on probation; ``trial`` is there while it is on probation; ``probe`` is the last one.
     """
 
@@ -108,7 +103,6 @@ class Leaf:
         "_failing",
         "_outdated",
         "domain",
-        "hedged",
         "idle_from_s",
         "joined_s",
         "latency_s",
@@ -130,7 +124,6 @@ class Leaf:
         self.joined_s = now
         self.latency_s = latency_s
         self.outstanding = 0
-        self.hedged = 0.0
         self.penalized_until_s = now + SLOW_START_S
         self.idle_from_s = now + IDLE_S
         self._failing = 0.0
@@ -150,12 +143,9 @@ class Leaf:
             self.trial = None
         self.preferred = connected and self.trial is None
 
-    def chosen(self, now: float, hedge: float = 0.0) -> None:
-        """Take one more attempt, ``hedge`` 1 if it is one. After idleness the leaf is judged
-        afresh, by what comes of it.
-        """
+    def chosen(self, now: float) -> None:
+        """Take one more attempt. After idleness it is judged afresh, by what comes of it."""
         self.outstanding += 1
-        self.hedged += HEDGED_SMOOTHING * (hedge - self.hedged)
         if now > self.idle_from_s:
             self._outdated = True
         self.idle_from_s = now + IDLE_S

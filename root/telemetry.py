@@ -132,7 +132,7 @@ class _Collector:
         )
         yield CounterMetricFamily(
             "hedgerow_hedges_crowded",
-            "Hedges not sent because too many of their leaf's recent attempts were hedges.",
+            "Hedges not sent because too many recent queries had hedged their shard.",
             value=ledger.crowded,
         )
         yield CounterMetricFamily(

@@ -227,6 +227,6 @@ def test_a_burst_below_one_token_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("load", "share"), [(0.0, 0.1), (0.01, 0.1), (0.05, 0.2), (1.0, 4.0)])
-def test_a_leaf_may_get_some_times_its_share(load: float, share: float) -> None:
+def test_a_shard_may_get_some_times_its_share(load: float, share: float) -> None:
     """Four times what is allowed everywhere, and a tenth at least."""
-    assert BudgetTerms(max_extra_load=load).leaf_share_max == pytest.approx(share)
+    assert BudgetTerms(max_extra_load=load).shard_share_max == pytest.approx(share)
