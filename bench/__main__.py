@@ -17,7 +17,17 @@ from rich.console import Console
 
 from bench import corpus, report
 from bench.client import connected
-from bench.experiments import agree, chaos, fanout, overload, policies, search, simulate, swarm
+from bench.experiments import (
+    agree,
+    chaos,
+    fanout,
+    overload,
+    policies,
+    search,
+    shadow,
+    simulate,
+    swarm,
+)
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.queries import mixed, vocabulary
 from bench.reference import Reference
@@ -236,6 +246,24 @@ def policies_command(
     """Every policy at equal cost on simulated leaves, beside what no policy could beat."""
     plan = Plan(profile, leaves, replicas, min(queries, QUICK_QUERIES) if quick else queries, seed)
     publish("policies", seed, json_path, policies.run(plan), policies.show)
+
+
+@main.command("shadow")
+@common_options
+@plan_options
+@profile_option([name for name, profile in PROFILES.items() if profile.machines is None])
+def shadow_command(
+    seed: int,
+    quick: bool,
+    json_path: Path | None,
+    leaves: int,
+    replicas: int,
+    profile: str,
+    queries: int,
+) -> None:
+    """What the policy shadow says that hedging would do, beside what hedging then does."""
+    plan = Plan(profile, leaves, replicas, min(queries, QUICK_QUERIES) if quick else queries, seed)
+    publish("shadow", seed, json_path, shadow.run(plan), shadow.show)
 
 
 @main.command("swarm")

@@ -10,7 +10,7 @@ import asyncio
 import gc
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -152,10 +152,20 @@ def _rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 6)
 
 
-def simulate(plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms) -> Times:
+Watcher = Callable[[Gather, float], None]
+"""Is told of each query that counts, when it is decided: its gather and when it began."""
+
+
+def simulate(
+    plan: Plan,
+    draws: Draws,
+    policy: Policy,
+    budget: BudgetTerms,
+    watch: Watcher = lambda *_: None,
+) -> Times:
     """Run all queries of the plan under a policy, in virtual time."""
     with _without_collector():
-        return run(lambda: _run(plan, draws, policy, budget))
+        return run(lambda: _run(plan, draws, policy, budget, watch))
 
 
 @contextmanager
@@ -173,15 +183,20 @@ def _without_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
-async def _run(plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms) -> Times:
-    return await _Study(plan, draws, policy, budget).run()
+async def _run(
+    plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms, watch: Watcher
+) -> Times:
+    return await _Study(plan, draws, policy, budget, watch).run()
 
 
 class _Study:
     """A fleet, its root or roots, and the queries."""
 
-    def __init__(self, plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms) -> None:
+    def __init__(
+        self, plan: Plan, draws: Draws, policy: Policy, budget: BudgetTerms, watch: Watcher
+    ) -> None:
         self.times = Times()
+        self._watch = watch
         self._plan = plan
         self._rate_per_s = draws.profile.rate_per_s(plan.leaves, plan.replicas)
         random = Random(f"{plan.seed}:replicas")
@@ -214,6 +229,7 @@ class _Study:
         whole = await self._gather(FAN_OUT, self._shards, query, now)
         if query >= 0:
             self._count(whole, now)
+            self._watch(whole, now)
         if self._mids is None:
             await self._query_one(query)
 
