@@ -9,7 +9,9 @@ when it is answered. What a shape, or a query by its words, is known as:
     quarantined --time is over-----> unseen, but remembered: condemned again, it is refused
                                      for twice as long; proven, all is forgotten
 
-One canary of a suspect is out at a time; the queries like it wait for its verdict. While the
+One canary of a suspect is out at a time; the queries like it wait for its verdict. One that was
+given up, as its caller had left or his time was over, is waited for as well, until it has had
+time enough to be called stalled: only then is it known which of the two is to blame. While the
 shape of a query is unproven, the shape is the suspect. Once it is proven, only this very query
 can be: because it is dangerous, or because it was at work on a leaf that was lost. So what
 the words of one query do is never held against others of its shape.
@@ -110,7 +112,14 @@ class Wait:
     trial: Trial
 
 
-Admission = Literal["straight"] | Trial | Wait | Refusal
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """No leave yet: a canary that was given up is still out, and it is too early to judge it. It
+    ends without anybody being told; ask again in a moment.
+    """
+
+
+Admission = Literal["straight"] | Trial | Wait | Pause | Refusal
 
 
 class Shapes:
@@ -200,6 +209,8 @@ class Shapes:
     ) -> Admission:
         if record.trial is not None:
             return Wait(record.trial)
+        if now >= record.until_s and _is_fresh(record.left, now):
+            return Pause()
         if now < record.until_s or self._holds_up(record, now):
             return self._refusal(record, now, whole_shape=whole_shape)
         record.trial = Trial(subject, record, whole_shape)
@@ -240,6 +251,11 @@ def judge(attempt: Attempt, now: float, heard_s: Hearing) -> Finding:
             return "refused" if attempt.queue_us else _loss(attempt, heard_s)
         case _:
             assert_never(attempt.fate)
+
+
+def _is_fresh(left: Attempt | None, now: float) -> bool:
+    """Whether a canary that was given up may well be an ordinary one that is not done yet."""
+    return left is not None and now < left.sent_s + STALL_S
 
 
 def _loss(attempt: Attempt, heard_s: Hearing) -> Finding:

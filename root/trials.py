@@ -9,7 +9,7 @@ from math import ceil
 from random import Random
 from typing import Final
 
-from root.canary import Refusal, Shapes, Trial, Wait
+from root.canary import Pause, Refusal, Shapes, Trial, Wait
 from root.discovery import Fleet
 from root.errors import Quarantined
 from root.gather import Gather, Outcome
@@ -29,6 +29,10 @@ three in a row say nothing is not one to send the rest to."""
 CANCEL_S: Final = 0.05
 """A leaf acknowledges at once the cancel of a leg that only waited in its queue, and that of one
 that it works on when it is done: after so long it is known which of the two a late canary was."""
+
+AGAIN_S: Final = 0.01
+"""How often it is looked whether a canary that was given up has ended: few legs take longer, and
+it goes on for half a second at the most."""
 
 NO_DETAILS: Final[Mapping[int, str]] = {}
 
@@ -76,10 +80,13 @@ class Trials:
         Raises Quarantined, and TimeoutError where another query's trial outlasts this one's time.
         """
         admission = self.shapes.admit(subject, self._loop.time())
-        if isinstance(admission, Wait):
+        if isinstance(admission, Wait | Pause):
             async with asyncio.timeout_at(deadline_s):
-                while isinstance(admission, Wait):
-                    await self._over[admission.trial].wait()
+                while isinstance(admission, Wait | Pause):
+                    if isinstance(admission, Wait):
+                        await self._over[admission.trial].wait()
+                    else:
+                        await asyncio.sleep(AGAIN_S)
                     admission = self.shapes.admit(subject, self._loop.time())
         match admission:
             case Refusal():

@@ -17,6 +17,7 @@ from root.canary import (
     SILENT_S,
     STALL_S,
     Finding,
+    Pause,
     Record,
     Refusal,
     Shapes,
@@ -230,6 +231,19 @@ def test_a_leaf_at_work_on_a_canary_is_enough() -> None:
     assert seconds_refused(shapes, ONE, ENDED_S + QUARANTINE_S_MAX - 0.1) == QUARANTINE_S
     assert shapes.quarantined(ENDED_S + 1.0) == 0
     assert isinstance(shapes.admit(ONE, ENDED_S + QUARANTINE_S_MAX), Trial)
+
+
+def test_a_canary_just_given_up_says_nothing_yet() -> None:
+    """An ordinary leg takes its time too: whoever comes next waits, and is not refused. When it
+    has ended well he goes straight; when it has had time enough, its leaf is held up by it.
+    """
+    shapes, canary = left_behind(Heard(ENDED_S + 1.0))
+    assert isinstance(shapes.admit(ONE, ENDED_S), Pause)
+    assert isinstance(shapes.admit(ONE, SENT_S + STALL_S - 0.01), Pause)
+    assert seconds_refused(shapes, ONE, SENT_S + STALL_S) == QUARANTINE_S
+    assert shapes.refused == 1
+    canary.fate, canary.service_us = "cancelled", 5
+    assert shapes.admit(ONE, SENT_S + STALL_S) == "straight"
 
 
 def test_a_leaf_that_is_not_heard_of_holds_nobody_up() -> None:
