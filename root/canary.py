@@ -87,13 +87,14 @@ class Record:
 @dataclass(slots=True, eq=False)
 class Trial:
     """Leave to send canaries; ``attempts`` are those of the latest. ``whole_shape`` says whether
-    the shape is tried, or one query of a proven shape.
+    the shape is tried, or one query of a proven shape; ``passed``, that a canary was answered.
     """
 
     subject: Subject
     record: Record
     whole_shape: bool
     attempts: Sequence[Attempt] = field(default_factory=list)
+    passed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +141,14 @@ class Shapes:
         """How many shapes and queries are refused at present."""
         return sum(now < record.until_s for record in self._records.values())
 
-    def admit(self, subject: Subject, now: float) -> Admission:
-        """Say how a query may go to the leaves. A Trial must be released, whatever comes of it."""
+    def admit(self, subject: Subject, now: float, waited: Trial | None = None) -> Admission:
+        """Say how a query may go to the leaves. A Trial must be released, whatever comes of it.
+
+        ``waited`` is the trial that the query has waited for, if any: where it was one of the very
+        same query, its verdict is enough, or the dangerous would go one after the other.
+        """
+        if waited is not None and waited.passed and waited.subject.words == subject.words:
+            return "straight"
         shape = self._known(subject.shape, now)
         if not shape.proven:
             return self._examine(subject, shape, now, whole_shape=True)
@@ -163,6 +170,7 @@ class Shapes:
             silences_max = 1 if trial.subject.dangerous else SILENCES_MAX
             finding = judge(trial.attempts[-1], now, self._heard_s)
             _learn(trial.record, finding, now, silences_max)
+            trial.passed = finding == "answered"
         return now < trial.record.until_s
 
     def release(self, trial: Trial, now: float) -> None:

@@ -83,11 +83,12 @@ class Trials:
         if isinstance(admission, Wait | Pause):
             async with asyncio.timeout_at(deadline_s):
                 while isinstance(admission, Wait | Pause):
-                    if isinstance(admission, Wait):
-                        await self._over[admission.trial].wait()
-                    else:
+                    waited = admission.trial if isinstance(admission, Wait) else None
+                    if waited is None:
                         await asyncio.sleep(AGAIN_S)
-                    admission = self.shapes.admit(subject, self._loop.time())
+                    else:
+                        await self._over[waited].wait()
+                    admission = self.shapes.admit(subject, self._loop.time(), waited)
         match admission:
             case Refusal():
                 raise _quarantined(field, admission)

@@ -340,6 +340,25 @@ def test_the_dangerous_are_tried_each_time() -> None:
             shapes.release(each, ENDED_S)
 
 
+def test_the_verdict_on_a_dangerous_query_is_for_those_who_waited_for_it() -> None:
+    """For the very same query, that is; and not where nothing was learned."""
+    first, second = (subject("one", words, dangerous=True) for words in ("first", "second"))
+    shapes = Shapes(Heard())
+    unheard = shapes.admit(first, ENDED_S)
+    assert isinstance(unheard, Trial)
+    shapes.send(unheard, [attempt("failed", "busy")])
+    assert not shapes.condemns(unheard, ENDED_S)
+    shapes.release(unheard, ENDED_S)
+    trial = shapes.admit(first, ENDED_S, unheard)
+    assert isinstance(trial, Trial)
+    shapes.send(trial, [attempt()])
+    assert not shapes.condemns(trial, ENDED_S)
+    shapes.release(trial, ENDED_S)
+    assert shapes.admit(first, ENDED_S, trial) == "straight"
+    assert isinstance(shapes.admit(second, ENDED_S, trial), Trial)
+    assert isinstance(shapes.admit(first, ENDED_S), Trial)
+
+
 # --- memory ------------------------------------------------------------------------------
 
 
