@@ -9,7 +9,9 @@ when it is answered. What a shape, or a query by its words, is known as:
     quarantined --time is over-----> unseen, but remembered: condemned again, it is refused
                                      for twice as long; proven, all is forgotten
 
-One canary of a suspect is out at a time; the queries like it wait for its verdict. While the
+One canary of a suspect is out at a time; the queries like it wait for its verdict. One that was
+given up, as its caller had left or his time was over, is waited for as well, until it has had
+time enough to be called stalled: only then is it known which of the two is to blame. While the
 shape of a query is unproven, the shape is the suspect. Once it is proven, only this very query
 can be: because it is dangerous, or because it was at work on a leaf that was lost. So what
 the words of one query do is never held against others of its shape.
@@ -89,13 +91,14 @@ class Record:
 @dataclass(slots=True, eq=False)
 class Trial:
     """Leave to send canaries; ``attempts`` are those of the latest. ``whole_shape`` says whether
-    the shape is tried, or one query of a proven shape.
+    the shape is tried, or one query of a proven shape; ``passed``, that a canary was answered.
     """
 
     subject: Subject
     record: Record
     whole_shape: bool
     attempts: Sequence[Attempt] = field(default_factory=list)
+    passed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,14 @@ class Wait:
     trial: Trial
 
 
-Admission = Literal["straight"] | Trial | Wait | Refusal
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """No leave yet: a canary that was given up is still out, and it is too early to judge it. It
+    ends without anybody being told; ask again in a moment.
+    """
+
+
+Admission = Literal["straight"] | Trial | Wait | Pause | Refusal
 
 
 class Shapes:
@@ -135,8 +145,14 @@ class Shapes:
         """How many shapes and queries are refused at present."""
         return sum(now < record.until_s for record in self._records.values())
 
-    def admit(self, subject: Subject, now: float) -> Admission:
-        """Say how a query may go to the leaves. A Trial must be released, whatever comes of it."""
+    def admit(self, subject: Subject, now: float, waited: Trial | None = None) -> Admission:
+        """Say how a query may go to the leaves. A Trial must be released, whatever comes of it.
+
+        ``waited`` is the trial that the query has waited for, if any: where it was one of the very
+        same query, its verdict is enough, or the dangerous would go one after the other.
+        """
+        if waited is not None and waited.passed and waited.subject.words == subject.words:
+            return "straight"
         shape = self._known(subject.shape, now)
         if not shape.proven:
             return self._examine(subject, shape, now, whole_shape=True)
@@ -158,6 +174,7 @@ class Shapes:
             silences_max = 1 if trial.subject.dangerous else SILENCES_MAX
             finding = judge(trial.attempts[-1], now, self._heard_s)
             _learn(trial.record, finding, now, silences_max)
+            trial.passed = finding == "answered"
         return now < trial.record.until_s
 
     def release(self, trial: Trial, now: float) -> None:
@@ -205,6 +222,8 @@ class Shapes:
     ) -> Admission:
         if record.trial is not None:
             return Wait(record.trial)
+        if now >= record.until_s and _is_fresh(record.left, now):
+            return Pause()
         if now < record.until_s or self._holds_up(record, now):
             return self._refusal(record, now, whole_shape=whole_shape)
         record.trial = Trial(subject, record, whole_shape)
@@ -242,6 +261,11 @@ def judge(attempt: Attempt, now: float, heard_s: Hearing) -> Finding:
             return "answered" if attempt.fate == "cancelled" and attempt.service_us else "refused"
         case _:
             assert_never(attempt.fate)
+
+
+def _is_fresh(left: Attempt | None, now: float) -> bool:
+    """Whether a canary that was given up may well be an ordinary one that is not done yet."""
+    return left is not None and now < left.sent_s + STALL_S
 
 
 def _loss(attempt: Attempt, heard_s: Hearing) -> Finding:

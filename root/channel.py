@@ -209,7 +209,7 @@ class Channel:
         if self.hello is None:
             log.info("leaf %s is connected", self.label)
         self.hello = hello
-        self.problem = ""
+        self.problem = "" if self.held else "holds nothing so far"
         self._failures = 0
         self.heard_s = asyncio.get_running_loop().time()
         self._changed(self)

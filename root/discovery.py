@@ -65,8 +65,12 @@ class Fleet:
         return None if self.current is None else self.current.uncovered
 
     def _changed(self, channel: Channel) -> None:
-        """Learn that a leaf has come, gone, or holds something else."""
-        if channel.hello is not None and not channel.leaf.connected:
+        """Learn that a leaf has come, gone, or holds something else.
+
+        One that comes back without anything is still loading it: queries under way, for which it
+        is a replica by what it held before, would only be refused.
+        """
+        if channel.hello is not None and channel.held and not channel.leaf.connected:
             channel.leaf.domain = channel.hello.domain or channel.url
             channel.leaf.rejoin(asyncio.get_running_loop().time(), self._typical_latency_s())
         for held in channel.held:

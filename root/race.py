@@ -82,7 +82,7 @@ class Conduct(NamedTuple):
 
 CONDUCT: Final[dict[FailureReason, Conduct]] = {
     "gone": Conduct(next_replica=True, budgeted=False, blame=False, missing="no_replica"),
-    "garbage": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
+    "garbage": Conduct(next_replica=True, budgeted=False, blame=True, missing="error"),
     "error": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
     "busy": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
     "unknown_shard": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
@@ -91,6 +91,10 @@ CONDUCT: Final[dict[FailureReason, Conduct]] = {
     "expired": Conduct(next_replica=True, budgeted=True, blame=False, missing="timeout"),
     "bad_query": Conduct(next_replica=False, budgeted=False, blame=False, missing="refused"),
 }
+
+
+LOST: Final[tuple[FailureReason, ...]] = ("gone", "garbage")
+"""Failures with which the leaf's connection is lost: a leaf that breaks the protocol is dropped."""
 
 
 class IllegalEvent(Exception):
@@ -270,14 +274,15 @@ class Race(msgspec.Struct, gc=False):
 
         ``too_late``: the deadline has come, so nothing is sent any more.
         """
-        attempt.leaf_gone = reason == "gone"
         if attempt.cancel_sent:
             self._end_late(attempt, "cancelled", terms, now)
+            attempt.leaf_gone = reason == "gone"
             if reason == "cancelled" and attempt.service_us:
                 # The work had begun and was done: the wait was cancelled, not the measurement.
                 _took(attempt, now - attempt.sent_s)
             return None
         self._end(attempt, "failed", terms, now)
+        attempt.leaf_gone = reason == "gone"
         attempt.reason = reason
         terms.ledger.failures[reason] += 1
         conduct = CONDUCT[reason]
@@ -309,9 +314,9 @@ class Race(msgspec.Struct, gc=False):
     def _next_replica(self, conduct: Conduct, terms: Terms, now: float) -> Leaf | None:
         if not conduct.next_replica:
             return None
-        if sum(a.reason == "gone" for a in self.attempts) > terms.losses_max:
+        if sum(a.reason in LOST for a in self.attempts) > terms.losses_max:
             return None
-        if conduct.budgeted and self._counted_attempts() >= terms.attempts_max:
+        if self._counted_attempts() >= terms.attempts_max:
             return None
         leaf = choose(self.replicas, [a.leaf for a in self.attempts], terms.random, now)
         if leaf is None:
@@ -333,7 +338,7 @@ class Race(msgspec.Struct, gc=False):
         """Attempts made for the answer, that somebody is doing or has done: those on lost leaves
         cost nobody.
         """
-        return sum(a.reason != "gone" and a.kind != "probe" for a in self.attempts)
+        return sum(a.reason not in LOST and a.kind != "probe" for a in self.attempts)
 
     def _is_waited_for(self) -> bool:
         """Whether an attempt is in flight that is not a mere probe."""

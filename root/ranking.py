@@ -8,7 +8,8 @@ probation (``root.probation``) serves only where nobody else can.
 The cost of a leaf is (outstanding + 1) x smoothed latency, raised by its recent failures and
 while it is new:
 
-    cost = (outstanding + 1) * latency_s * (1 + FAILURE_WEIGHT * failing) * slow_start * forgiven
+    cost = (outstanding + 1) * latency_s * unreliable * slow_start * forgiven
+    unreliable = (1 + FAILURE_WEIGHT * failing) / (1 - failing)
 
 It rises with each of queue, latency and failures, and falls with age and with idleness: a
 leaf never looks better for being worse, and none is written off for ever. Two random
@@ -32,6 +33,10 @@ SMOOTHING = 0.05
 
 FAILURE_WEIGHT = 50.0
 """A leaf that fails everything must look worse than one fifty times slower."""
+SUCCEEDING_MIN = 0.001
+"""A leaf is dearer by the number of attempts that one success takes, as well: however long its
+peers' queues are, one that fails everything, and so never has a queue, is no better choice. Up to
+a thousand attempts, for it must be found out when it is mended."""
 FAILURE_SMOOTHING = 0.2
 FAILURE_HALF_LIFE_S = 3.0
 FAILURES_FORGOTTEN_S = 30.0
@@ -180,7 +185,8 @@ class Leaf:
 
     def penalty(self, now: float) -> float:
         """By what factor failures and being new make it dearer: 1 or more."""
-        factor = 1.0 + FAILURE_WEIGHT * self.failing(now)
+        failing = self.failing(now)
+        factor = (1.0 + FAILURE_WEIGHT * failing) / max(SUCCEEDING_MIN, 1.0 - failing)
         age_s = now - self.joined_s
         if age_s < SLOW_START_S:
             factor *= 1.0 + (SLOW_START_FACTOR - 1.0) * (1.0 - age_s / SLOW_START_S)

@@ -208,7 +208,9 @@ class _Collector:
 
     def _leaves(self) -> Iterator[Metric]:
         connected = GaugeMetricFamily(
-            "hedgerow_root_leaf_connected", "1 if the channel to the leaf is up.", labels=["leaf"]
+            "hedgerow_root_leaf_connected",
+            "1 if the channel to the leaf is up and the leaf holds something.",
+            labels=["leaf"],
         )
         probation = GaugeMetricFamily(
             "hedgerow_root_leaf_on_probation",

@@ -9,7 +9,7 @@ from math import ceil
 from random import Random
 from typing import Final
 
-from root.canary import CANCEL_S, Refusal, Shapes, Trial, Wait
+from root.canary import CANCEL_S, Pause, Refusal, Shapes, Trial, Wait
 from root.discovery import Fleet
 from root.errors import Quarantined
 from root.gather import Gather, Outcome
@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 CANARIES_MAX: Final = 3
 """Shards that one query tries alone, where leaves refuse it or fall silent: a fleet in which
 three in a row say nothing is not one to send the rest to."""
+
+AGAIN_S: Final = 0.01
+"""How often it is looked whether a canary that was given up has ended: few legs take longer, and
+it goes on for half a second at the most."""
 
 NO_DETAILS: Final[Mapping[int, str]] = {}
 
@@ -72,11 +76,15 @@ class Trials:
         Raises Quarantined, and TimeoutError where another query's trial outlasts this one's time.
         """
         admission = self.shapes.admit(subject, self._loop.time())
-        if isinstance(admission, Wait):
+        if isinstance(admission, Wait | Pause):
             async with asyncio.timeout_at(deadline_s):
-                while isinstance(admission, Wait):
-                    await self._over[admission.trial].wait()
-                    admission = self.shapes.admit(subject, self._loop.time())
+                while isinstance(admission, Wait | Pause):
+                    waited = admission.trial if isinstance(admission, Wait) else None
+                    if waited is None:
+                        await asyncio.sleep(AGAIN_S)
+                    else:
+                        await self._over[waited].wait()
+                    admission = self.shapes.admit(subject, self._loop.time(), waited)
         match admission:
             case Refusal():
                 raise _quarantined(field, admission)

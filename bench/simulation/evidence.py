@@ -19,7 +19,7 @@ INSTANT_S: Final = 1e-9
 """Times that are computed in two ways agree within it."""
 
 
-FREE: Final = frozenset({"gone"})
+FREE: Final = frozenset({"gone", "garbage"})
 """After these a failover takes no token: nobody does the work any more."""
 
 

@@ -18,6 +18,7 @@ from root.canary import (
     SILENT_S,
     STALL_S,
     Finding,
+    Pause,
     Record,
     Refusal,
     Shapes,
@@ -234,6 +235,19 @@ def test_a_leaf_at_work_on_a_canary_is_enough() -> None:
     assert isinstance(shapes.admit(ONE, ENDED_S + QUARANTINE_S_MAX), Trial)
 
 
+def test_a_canary_just_given_up_says_nothing_yet() -> None:
+    """An ordinary leg takes its time too: whoever comes next waits, and is not refused. When it
+    has ended well he goes straight; when it has had time enough, its leaf is held up by it.
+    """
+    shapes, canary = left_behind(Heard(ENDED_S + 1.0))
+    assert isinstance(shapes.admit(ONE, ENDED_S), Pause)
+    assert isinstance(shapes.admit(ONE, SENT_S + STALL_S - 0.01), Pause)
+    assert seconds_refused(shapes, ONE, SENT_S + STALL_S) == QUARANTINE_S
+    assert shapes.refused == 1
+    canary.fate, canary.service_us = "cancelled", 5
+    assert shapes.admit(ONE, SENT_S + STALL_S) == "straight"
+
+
 def test_a_leaf_that_is_not_heard_of_holds_nobody_up() -> None:
     """It does not work on the canary, as far as is known: it stands still."""
     shapes, _ = left_behind(Heard(SENT_S))
@@ -258,13 +272,12 @@ def test_a_canary_that_ends_late_is_heard_all_the_same() -> None:
 
 def test_a_leaf_has_the_time_to_say_that_a_canary_has_only_waited() -> None:
     """That it is heard of within the milliseconds a cancel takes says nothing yet."""
-    heard = Heard()
-    shapes, _ = left_behind(heard)
-    heard.at_s = ENDED_S + 0.5 * CANCEL_S
-    assert isinstance(shapes.admit(ONE, heard.at_s), Trial)
-    shapes, _ = left_behind(heard)
-    heard.at_s = ENDED_S + CANCEL_S
-    assert isinstance(shapes.admit(ONE, heard.at_s), Refusal)
+    for heard_after_s, admission in ((0.5 * CANCEL_S, Trial), (CANCEL_S, Refusal)):
+        heard = Heard()
+        shapes, canary = left_behind(heard)
+        canary.sent_s = ENDED_S - STALL_S
+        heard.at_s = ENDED_S + heard_after_s
+        assert isinstance(shapes.admit(ONE, heard.at_s), admission)
 
 
 def test_a_verdict_counts_from_when_it_fell() -> None:
@@ -347,6 +360,25 @@ def test_the_dangerous_are_tried_each_time() -> None:
             shapes.send(each, [attempt()])
             assert not shapes.condemns(each, ENDED_S)
             shapes.release(each, ENDED_S)
+
+
+def test_the_verdict_on_a_dangerous_query_is_for_those_who_waited_for_it() -> None:
+    """For the very same query, that is; and not where nothing was learned."""
+    first, second = (subject("one", words, dangerous=True) for words in ("first", "second"))
+    shapes = Shapes(Heard())
+    unheard = shapes.admit(first, ENDED_S)
+    assert isinstance(unheard, Trial)
+    shapes.send(unheard, [attempt("failed", "busy")])
+    assert not shapes.condemns(unheard, ENDED_S)
+    shapes.release(unheard, ENDED_S)
+    trial = shapes.admit(first, ENDED_S, unheard)
+    assert isinstance(trial, Trial)
+    shapes.send(trial, [attempt()])
+    assert not shapes.condemns(trial, ENDED_S)
+    shapes.release(trial, ENDED_S)
+    assert shapes.admit(first, ENDED_S, trial) == "straight"
+    assert isinstance(shapes.admit(second, ENDED_S, trial), Trial)
+    assert isinstance(shapes.admit(first, ENDED_S), Trial)
 
 
 # --- memory ------------------------------------------------------------------------------

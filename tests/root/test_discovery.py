@@ -9,6 +9,7 @@ import pytest
 from bench.simulation.scripted import takes
 from bench.simulation.scripted_fleet import GENERATION, ScriptedFleet, card, dealt
 from bench.virtual_time import run
+from leaf.protocol import LeafFrame
 from root.discovery import Fleet
 from root.ranking import UNKNOWN_LATENCY_S
 from tests.sim.loopback import LeafServer, connected, hello, holding, until
@@ -73,6 +74,32 @@ def test_a_leaf_is_in_the_domain_that_it_names() -> None:
         assert [leaf.leaf.domain for leaf in fleet.leaves] == ["a", "b", "http://leaf-2"]
 
     run(body)
+
+
+def test_a_leaf_that_comes_back_with_nothing_is_not_asked_yet() -> None:
+    """A leaf that is restarted speaks before it has loaded what it held: who has a view in which
+    it is a replica would only be refused there.
+    """
+
+    async def main() -> None:
+        held = holding(card(1), [0])
+        async with LeafServer(held) as server, connected(server) as fleet:
+            before = fleet.view()
+            assert before is not None
+            channel = fleet.channels[server.url]
+            server.greeting = LeafFrame(hello=hello())
+            await server.close()
+            await server.connection(2)
+            await until(lambda: channel.hello is not None)
+            assert not channel.leaf.connected
+            assert channel.described()["problem"] == "holds nothing so far"
+            assert before.uncovered == [0]
+            await server.send(hello=hello(held))
+            await until(lambda: channel.leaf.connected)
+            assert channel.described()["problem"] is None
+            assert before.uncovered == []
+
+    asyncio.run(main())
 
 
 def test_a_leaf_that_comes_back_is_taken_for_average() -> None:

@@ -33,7 +33,7 @@ from root.gather import (
 from root.hedging import Fixed, Off, Policy, Quantile
 from root.latency import Latency
 from root.probation import PROBE_EVERY_S, UNPROBED_S, Probation
-from root.race import CONDUCT, FATES, Attempt, FailureReason, IllegalEvent, Terms
+from root.race import CONDUCT, FATES, LOST, Attempt, FailureReason, IllegalEvent, Terms
 from tests.root.conftest import NOTHING_EXTRA, PLENTY, history_of, leaves, terms
 
 LEAVES = 4
@@ -108,19 +108,19 @@ class Gathers(RuleBasedStateMachine):
         self.tell(gather, AttemptsReplied([(attempt, answer)]))
 
     @precondition(lambda self: self.flying)
-    @rule(data=st.data(), reason=st.sampled_from([r for r in CONDUCT if r != "gone"]))
+    @rule(data=st.data(), reason=st.sampled_from([r for r in CONDUCT if r not in LOST]))
     def leaf_refuses(self, data: st.DataObject, reason: FailureReason) -> None:
         gather, attempt = self.land(data)
         self.tell(gather, AttemptFailed(attempt, reason, "in words"))
 
-    @rule(number=st.integers(0, LEAVES - 1))
-    def leaf_is_lost(self, number: int) -> None:
+    @rule(number=st.integers(0, LEAVES - 1), reason=st.sampled_from(LOST))
+    def leaf_is_lost(self, number: int, reason: FailureReason) -> None:
         leaf = self.leaves[number]
         leaf.connected = False
         for gather, attempt in [pair for pair in self.flying if pair[1].leaf is leaf]:
             self.flying.remove((gather, attempt))
             self.ended.append((gather, attempt))
-            self.tell(gather, AttemptFailed(attempt, "gone"))
+            self.tell(gather, AttemptFailed(attempt, reason))
 
     @rule(number=st.integers(0, LEAVES - 1))
     def leaf_returns(self, number: int) -> None:
@@ -242,7 +242,7 @@ class Gathers(RuleBasedStateMachine):
     @invariant()
     def attempts_are_limited(self) -> None:
         for gather in self.gathers:
-            counted = [a for a in gather.attempts if a.reason != "gone" and a.kind != "probe"]
+            counted = [a for a in gather.attempts if a.reason not in LOST and a.kind != "probe"]
             made = Counter(a.slot for a in counted)
             assert max(made.values(), default=0) <= gather.terms.attempts_max
 

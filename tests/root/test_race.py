@@ -11,6 +11,7 @@ from root.budget import BudgetTerms
 from root.race import (
     CONDUCT,
     LOSSES_MAX,
+    LOST,
     Attempt,
     FailureReason,
     IllegalEvent,
@@ -164,7 +165,7 @@ def test_an_attempt_ends_only_once(end: Callable[[Race, Attempt, Terms], object]
 # is blamed, and what is missing if nothing answers.
 EXPECTED: dict[FailureReason, tuple[bool, bool, bool, MissingReason]] = {
     "gone": (True, False, False, "no_replica"),
-    "garbage": (True, True, True, "error"),
+    "garbage": (True, False, True, "error"),
     "error": (True, True, True, "error"),
     "busy": (True, True, False, "refused"),
     "unknown_shard": (True, True, False, "refused"),
@@ -217,11 +218,11 @@ def test_the_last_failure_says_what_is_missing(reason: FailureReason) -> None:
 
 @every_reason
 def test_an_empty_budget_stops_all_but_lost_leaves(reason: FailureReason) -> None:
-    """What is denied is counted once and ends the race; a gone leaf's leg moves on for free."""
+    """What is denied is counted once and ends the race; a lost leaf's leg moves on for free."""
     given = terms(budget=NOTHING_EXTRA)
     race, primary = started(leaves(2), given)
     failover = race.failed(primary, reason, 1, given, 0.001)
-    assert (failover is not None) == (reason == "gone")
+    assert (failover is not None) == (reason in LOST)
     denied = int(EXPECTED[reason][1])
     assert (given.ledger.denied, given.tally.denied) == (denied, denied)
 

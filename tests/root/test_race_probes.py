@@ -204,3 +204,23 @@ def test_a_cancelled_attempt_whose_work_was_done_is_measured() -> None:
         it.race.failed(attempt, "cancelled", 2, it.given, 5.0)
         assert attempt.fate == "cancelled"
         assert attempt.leaf.latency_s > known_s + 0.2
+
+
+def test_a_lost_probe_gives_no_further_attempt() -> None:
+    """Two attempts have failed, which is the limit, and the probe that was left is lost with its
+    leaf: that ends the race, though another replica is there.
+    """
+    given = terms(attempts_max=2)
+    replicas = leaves(4)
+    race = Race(0, 7, replicas)
+    primary = race.start(0, given, 0.0)
+    assert primary is not None
+    sick = next(leaf for leaf in replicas if leaf is not primary.leaf)
+    sick.put_on_probation(-1.0)
+    probe = race.probe(1, sick, given, 0.0)
+    failover = race.failed(primary, "error", 2, given, 0.001)
+    assert failover is not None
+    assert race.failed(failover, "error", 3, given, 0.002) is None
+    assert not race.decided
+    assert race.failed(probe, "gone", 3, given, 0.003) is None
+    assert race.missing == "no_replica"

@@ -19,6 +19,7 @@ from root.ranking import (
     SLOW_START_FACTOR,
     SLOW_START_S,
     SMOOTHING,
+    SUCCEEDING_MIN,
     UNKNOWN_LATENCY_S,
     Leaf,
     choose,
@@ -121,7 +122,18 @@ def test_failures_fade_with_time_and_with_answers() -> None:
     for _ in range(100):
         leaf.failed(1.0)
     assert leaf.failing(1.0) == pytest.approx(1.0)
-    assert leaf.cost(1.0) == pytest.approx(leaf.latency_s * (1 + FAILURE_WEIGHT))
+    worst = (1 + FAILURE_WEIGHT) / SUCCEEDING_MIN
+    assert leaf.cost(1.0) == pytest.approx(leaf.latency_s * worst)
+
+
+def test_a_leaf_that_fails_everything_is_never_the_better_choice() -> None:
+    """It has no queue, as it fails at once: its peers may have a long one. Some seconds after the
+    last failure it is tried again where they have.
+    """
+    failing, working = leaf_like(0, 0.01, 20, 9.0), leaf_like(500, 0.01, 0, 9.0)
+    replicas = (failing, working)
+    assert choose(replicas, (), Random(1), 0.1) is working
+    assert choose(replicas, (), Random(1), 2 * FAILURE_HALF_LIFE_S) is failing
 
 
 def test_failures_are_forgotten_in_the_end() -> None:

@@ -222,6 +222,18 @@ def test_a_dangerous_query_is_tried_each_time() -> None:
     in_peril(body)
 
 
+def test_a_dangerous_query_that_many_ask_at_once_goes_ahead_once() -> None:
+    """It takes all of them the time of two legs and a fetch, and not of one leg for each."""
+
+    async def body(peril: Peril) -> None:
+        started_s = peril.now()
+        await asyncio.gather(*(peril.search("deep", offset=DEPTH_DANGEROUS) for _ in range(5)))
+        assert peril.shapes.canaries == 1
+        assert peril.now() - started_s < 4 * WORK_S
+
+    in_peril(body)
+
+
 def test_an_operator_who_knows_the_queries_can_do_without() -> None:
     """Then nothing is tried, and nothing refused."""
 

@@ -121,6 +121,35 @@ def test_nobody_waits_for_a_verdict_beyond_his_own_time() -> None:
     in_peril(body, stalls=True)
 
 
+def test_a_caller_who_leaves_costs_the_next_one_nothing() -> None:
+    """His canary is an ordinary leg that is not done yet: whoever asks the like waits for it, and
+    is answered when it is done.
+    """
+
+    async def body(peril: Peril) -> None:
+        peril.work = takes(0.2)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peril.search("harmless"), 0.05)
+        await asyncio.sleep(0.05)
+        await peril.complete("harmless")
+        assert peril.now() == pytest.approx(0.6, abs=0.02)
+        assert (peril.shapes.canaries, peril.shapes.refused) == (1, 0)
+
+    in_peril(body)
+
+
+def test_callers_who_leave_at_once_strike_one_leaf() -> None:
+    """Nobody gets at more leaves by not waiting for what comes of the first."""
+
+    async def body(peril: Peril) -> None:
+        for _ in range(100):
+            with pytest.raises((TimeoutError, Quarantined)):
+                await asyncio.wait_for(peril.search("deadly"), 0.002)
+        assert len(peril.struck) == 1
+
+    in_peril(body, stalls=True)
+
+
 def test_a_caller_who_leaves_frees_nobody_of_suspicion() -> None:
     """His canary may still be at work: none like it is sent until it has ended, and then one."""
 
