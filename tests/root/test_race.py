@@ -8,16 +8,8 @@ from typing import get_args
 import pytest
 
 from root.budget import BudgetTerms
-from root.race import (
-    CONDUCT,
-    LOSSES_MAX,
-    Attempt,
-    FailureReason,
-    IllegalEvent,
-    MissingReason,
-    Race,
-    Terms,
-)
+from root.conduct import CONDUCT, FailureReason, MissingReason
+from root.race import LOSSES_MAX, Attempt, IllegalEvent, Race, Terms
 from root.ranking import Leaf
 from tests.root.conftest import NOTHING_EXTRA, leaves, terms
 
