@@ -25,6 +25,7 @@ class Conduct(NamedTuple):
 
 
 CONDUCT: Final[dict[FailureReason, Conduct]] = {
+    # Where a twin did begin, that is no failure: ``root.race``, rule 7.
     "gone": Conduct(next_replica=True, budgeted=False, blame=False, missing="no_replica"),
     "garbage": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
     "error": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
@@ -32,6 +33,7 @@ CONDUCT: Final[dict[FailureReason, Conduct]] = {
     "unknown_shard": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
     "unknown_generation": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
     "cancelled": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
+    "twin_began": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
     "expired": Conduct(next_replica=True, budgeted=True, blame=False, missing="timeout"),
     "bad_query": Conduct(next_replica=False, budgeted=False, blame=False, missing="refused"),
 }
