@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from root.conduct import FailureReason, MissingReason
 from root.gather import Outcome
-from root.race import Attempt, Tally
+from root.ledger import Tally
+from root.race import Attempt
 from root.requests import SearchRequest
 from root.topology import View
 

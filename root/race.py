@@ -19,12 +19,17 @@ Rules, in the order in which they decide:
    measured to its end: another attempt's win does not cancel it, only the end of the whole
    query does. An answer is an answer, though: where it comes first it wins, and where nothing
    else is left it is waited for, since the replica that has it is no candidate any more.
+7. A first attempt may name a ``twin``: the leaf that a tied copy is to go to. The leaf that
+   begins has the other drop its copy. A copy that was dropped is no failure while its twin is
+   in flight, and no attempt: its leaf may be tried again, should the twin's fail. Its token
+   goes back. Where both begin, the first answer wins as ever, and the duplicate is counted.
 
 An attempt ends once, with one fate:
 
     in_flight --answer, race open----> won
     in_flight --answer, race decided-> lost        (the cancel came too late)
     in_flight --cancel sent, then a refusal, a failure or the leaf's loss--> cancelled
+    in_flight --its twin has begun---> cancelled
     in_flight --failure or refusal---> failed
 
 so that sent = won + lost + cancelled + failed once nothing is in flight. An event for an
@@ -45,19 +50,10 @@ import msgspec
 from root.budget import Budget
 from root.conduct import CONDUCT, Conduct, FailureReason, MissingReason
 from root.latency import Latency
+from root.ledger import FIRST_ATTEMPTS, SECOND_ATTEMPTS, Fate, Kind, Ledger, Tally
 from root.pace import Pace
 from root.probation import Probation
 from root.ranking import Leaf, choose
-
-Kind = Literal["primary", "hedge", "failover", "probe"]
-Fate = Literal["in_flight", "won", "lost", "cancelled", "failed"]
-
-KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover", "probe")
-FIRST_ATTEMPTS: Final[tuple[Kind, ...]] = ("primary", "failover")
-"""The kinds of which a race has one in flight at most: what there would be without hedging."""
-
-FATES: Final[tuple[Fate, ...]] = ("won", "lost", "cancelled", "failed")
-
 
 LOSSES_MAX: Final = 1
 """Leaves that may be lost under one race before it is given up: a coincidence of two is rare,
@@ -69,7 +65,9 @@ class IllegalEvent(Exception):
 
 
 class Attempt(msgspec.Struct, gc=False):
-    """One leg sent to one leaf. ``leg`` is the transport's own number for it."""
+    """One leg sent to one leaf. ``leg`` is the transport's own number for it, ``twin`` the leaf
+    with which it is tied.
+    """
 
     number: int
     slot: int
@@ -84,39 +82,17 @@ class Attempt(msgspec.Struct, gc=False):
     queue_us: int = 0
     service_us: int = 0
     reason: FailureReason | None = None
-
-
-@dataclass(slots=True)
-class Ledger:
-    """Every attempt ever sent, by kind and fate: plain counters, exported as metrics."""
-
-    sent: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
-    ended: dict[Fate, int] = field(default_factory=lambda: dict.fromkeys(FATES, 0))
-    hedge_wins: int = 0
-    failures: dict[FailureReason, int] = field(default_factory=lambda: dict.fromkeys(CONDUCT, 0))
-    denied: int = 0
-    no_candidate: int = 0
-    wasted_service_us: int = 0
-    saved_s: float = 0.0
-    """Time that hedges saved: from a hedge's answer to the end of the attempt it beat, which is
-    no later than that would have answered."""
+    twin: Leaf | None = None
 
     @property
-    def in_flight(self) -> int:
-        """Attempts that have not ended."""
-        return sum(self.sent.values()) - sum(self.ended.values())
+    def dropped(self) -> bool:
+        """Whether it never began because its twin had."""
+        return self.fate == "cancelled" and self.reason == "twin_began"
 
-
-@dataclass(slots=True)
-class Tally:
-    """Attempts of one gather, as its answer reports them."""
-
-    sent: int = 0
-    hedged: int = 0
-    hedge_wins: int = 0
-    failed_over: int = 0
-    cancelled: int = 0
-    denied: int = 0
+    @property
+    def done_for_nothing(self) -> bool:
+        """Whether it has ended and cost its leaf no work."""
+        return self.fate == "cancelled" and not self.service_us
 
 
 @dataclass(slots=True)
@@ -154,26 +130,40 @@ class Race(msgspec.Struct, gc=False):
         """Whether there is an answer or the certainty that none will come."""
         return self.reply is not None or self.missing is not None
 
-    def start(self, number: int, terms: Terms, now: float) -> Attempt | None:
-        """Send to the best replica; None, and the race lost, where there is none."""
+    def start(self, number: int, terms: Terms, now: float, *, tied: bool = False) -> Attempt | None:
+        """Send to the best replica; None, and the race lost, where there is none.
+
+        ``tied``: it names a twin, if there is a second replica.
+        """
         leaf = choose(self.replicas, (), terms.random, now)
         if leaf is None:
             self.missing = "no_replica"
             return None
-        return self._send(number, leaf, "primary", terms, now)
+        primary = self._send(number, leaf, "primary", terms, now)
+        if tied:
+            primary.twin = choose(self.replicas, [leaf], terms.random, now)
+        return primary
 
     def hedge(
-        self, number: int, terms: Terms, now: float
+        self, number: int, terms: Terms, now: float, tied_to: Attempt | None = None
     ) -> Attempt | Literal["no_candidate", "denied"]:
-        """Send a copy to a replica not tried yet, if there is one and a token for it."""
-        leaf = choose(self.replicas, [a.leaf for a in self.attempts], terms.random, now)
+        """Send a copy to a replica not tried yet, if there is one and a token for it.
+
+        ``tied_to`` has named the only one that will do.
+        """
+        twin = tied_to and tied_to.twin
+        leaf = choose([twin] if twin else self.replicas, self._tried(), terms.random, now)
         if leaf is None:
             terms.ledger.no_candidate += 1
             return "no_candidate"
         if not self._afford(terms, now):
             return "denied"
         terms.tally.hedged += 1
-        return self._send(number, leaf, "hedge", terms, now)
+        if tied_to is None:
+            return self._send(number, leaf, "hedge", terms, now)
+        copy = self._send(number, leaf, "tied", terms, now)
+        copy.twin = tied_to.leaf
+        return copy
 
     def may_probe(self, leaf: Leaf) -> bool:
         """Whether ``leaf`` is a replica that this race has not tried."""
@@ -206,7 +196,7 @@ class Race(msgspec.Struct, gc=False):
         else:
             attempt.leaf.answered(took_s)
             terms.history.finished(took_s)
-            if attempt.kind == "hedge":
+            if attempt.kind in SECOND_ATTEMPTS:
                 terms.ledger.hedge_wins += 1
                 terms.tally.hedge_wins += 1
         self.reply = reply
@@ -237,17 +227,11 @@ class Race(msgspec.Struct, gc=False):
                 # The work had begun and was done: the wait was cancelled, not the measurement.
                 _took(attempt, now - attempt.sent_s)
             return None
-        self._end(attempt, "failed", terms, now)
-        attempt.reason = reason
-        terms.ledger.failures[reason] += 1
         conduct = CONDUCT[reason]
-        if conduct.blame:
-            attempt.leaf.failed(now)
-            terms.budget.failed(now)
-        if reason == "busy":
-            terms.budget.push_back(now)
-        if reason == "expired" and attempt.kind == "probe":
-            attempt.leaf.probe_took_at_least(now - attempt.sent_s)
+        if reason == "twin_began" and attempt.twin is not None:
+            self._drop(attempt, terms, now)
+        else:
+            self._fail(attempt, reason, conduct, terms, now)
         if self.decided or (self.in_flight and self._is_waited_for()):
             return None
         leaf = None if too_late else self._next_replica(conduct, terms, now)
@@ -266,6 +250,34 @@ class Race(msgspec.Struct, gc=False):
             self.missing = missing
         return self._cancel_rest(terms, now, probes_too=True) if self.in_flight else ()
 
+    def _drop(self, attempt: Attempt, terms: Terms, now: float) -> None:
+        """End a tied copy whose twin has begun: it waited, and cost nothing."""
+        self._end(attempt, "cancelled", terms, now)
+        attempt.reason = "twin_began"
+        terms.ledger.tied_dropped += 1
+        waited_s = now - attempt.sent_s
+        terms.history.at_least(waited_s)
+        attempt.leaf.took_at_least(waited_s)
+
+    def _fail(
+        self, attempt: Attempt, reason: FailureReason, conduct: Conduct, terms: Terms, now: float
+    ) -> None:
+        """End an attempt that has failed, and tell whom it concerns."""
+        self._end(attempt, "failed", terms, now)
+        attempt.reason = reason
+        terms.ledger.failures[reason] += 1
+        if conduct.blame:
+            attempt.leaf.failed(now)
+            terms.budget.failed(now)
+        if reason == "busy":
+            terms.budget.push_back(now)
+        if reason == "expired" and attempt.kind == "probe":
+            attempt.leaf.probe_took_at_least(now - attempt.sent_s)
+
+    def _tried(self) -> list[Leaf]:
+        """Leaves that have the leg, or have had it for more than a place in the queue."""
+        return [a.leaf for a in self.attempts if not a.dropped]
+
     def _next_replica(self, conduct: Conduct, terms: Terms, now: float) -> Leaf | None:
         if not conduct.next_replica:
             return None
@@ -273,7 +285,7 @@ class Race(msgspec.Struct, gc=False):
             return None
         if conduct.budgeted and self._counted_attempts() >= terms.attempts_max:
             return None
-        leaf = choose(self.replicas, [a.leaf for a in self.attempts], terms.random, now)
+        leaf = choose(self.replicas, self._tried(), terms.random, now)
         if leaf is None:
             terms.ledger.no_candidate += 1
             return None
@@ -293,7 +305,9 @@ class Race(msgspec.Struct, gc=False):
         """Attempts made for the answer, that somebody is doing or has done: those on lost leaves
         cost nobody.
         """
-        return sum(a.reason != "gone" and a.kind != "probe" for a in self.attempts)
+        return sum(
+            a.reason != "gone" and a.kind != "probe" and not a.dropped for a in self.attempts
+        )
 
     def _is_waited_for(self) -> bool:
         """Whether an attempt is in flight that is not a mere probe."""
@@ -318,6 +332,18 @@ class Race(msgspec.Struct, gc=False):
         terms.ledger.ended[fate] += 1
         if not attempt.cancel_sent:
             self.in_flight -= 1
+        if attempt.twin is not None:
+            self._settle_tie(attempt, terms)
+
+    def _settle_tie(self, attempt: Attempt, terms: Terms) -> None:
+        """Give the token back if one copy of two was never begun; count it if both were."""
+        other = next((a for a in self.attempts if a.twin is not None and a is not attempt), None)
+        if other is None or other.done_for_nothing:
+            return
+        if attempt.done_for_nothing:
+            terms.budget.give_back()
+        elif attempt.service_us and other.service_us:
+            terms.ledger.tied_duplicates += 1
 
     def _end_late(self, attempt: Attempt, fate: Fate, terms: Terms, now: float) -> None:
         """End an attempt that nobody waits for: what it cost, and what waiting would have."""

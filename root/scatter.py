@@ -35,7 +35,8 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     ``body`` is the JSON of the protocol's SearchBody, FetchBody or LookupBody, encoded once.
     ``ordinals`` (fetch only) names the documents wanted of each shard. ``query`` is this root's
-    number of the request, the same in all of its phases.
+    number of the request, the same in all of its phases. ``tie`` is what tied copies know each
+    other by: random, and nobody else's.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
     priority: Priority = "interactive"
     ordinals: Mapping[int, Sequence[int]] | None = None
     query: int | None = None
+    tie: str = ""
 
     @property
     def reply_type(self) -> type[Hits | Documents]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bench.simulation.scripted import WORKERS, Answer, Script, ScriptedLeaf, one_hit
+from bench.simulation.scripted import TRAVEL_S, WORKERS, Answer, Script, ScriptedLeaf, one_hit
 from bench.workload import Schedule
 from index_data.manifest import Field, GenerationCard
 from leaf.protocol import PROTOCOL_VERSION, LeafHello
@@ -27,9 +27,10 @@ from root.discovery import Fleet
 from root.gather import Gather, Outcome
 from root.hedging import Policy
 from root.latency import Latency
+from root.ledger import Ledger
 from root.pace import Pace
 from root.probation import Probation
-from root.race import Attempt, Ledger, Terms
+from root.race import Attempt, Terms
 from root.ranking import Leaf
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
@@ -73,6 +74,9 @@ class ScriptedFleet(Fleet):
         self._channels = list(self.channels.values())
         self.leaves = [ScriptedLeaf(c.leaf, script, answer, workers) for c in self._channels]
         self._by_url = dict(zip(self.channels, self.leaves, strict=True))
+        for leaf in self.leaves:
+            leaf.peers = self._by_url
+            leaf.leaf.round_trip_s = 2.0 * TRAVEL_S
         self._legs = 0
         for number in range(len(holdings)):
             self.come_back(number)
@@ -167,6 +171,7 @@ class BareRoot:
         self.history = Latency(now)
         self.pace = Pace()
         self.probation = Probation(self.budget, now)
+        self._ties = 0
         self._random = Random(f"{seed}:replicas")
         self._view = fleet.view()
 
@@ -183,7 +188,8 @@ class BareRoot:
         self.budget.fit(len(self._view.replicas))
         self.probation.look(self._view.replicas, now)
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
-        ask = Ask("search", GENERATION, body, deadline_s)
+        self._ties += 1
+        ask = Ask("search", GENERATION, body, deadline_s, tie=f"tie {self._ties}")
         outcome = await scatter(gather, ask, self.fleet)
         return Seen(now, asyncio.get_running_loop().time() - now, outcome, gather)
 

@@ -24,8 +24,9 @@ from root.budget import Budget, BudgetTerms, burst_for
 from root.gather import Gather
 from root.hedging import Policy
 from root.latency import Latency
+from root.ledger import Ledger
 from root.pace import Pace
-from root.race import Ledger, Terms
+from root.race import Terms
 from root.ranking import Leaf
 from root.scatter import scatter
 

@@ -29,7 +29,7 @@ from root.hedging import (
     Sibling,
     Together,
 )
-from root.race import Ledger
+from root.ledger import Ledger
 
 RUN_S: Final = 1.0
 """Length of the trouble. Afterwards everything is healed and given time to end."""

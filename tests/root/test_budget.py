@@ -224,3 +224,13 @@ def test_a_burst_below_one_token_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^burst must be 0 or at least 1"):
         replace(TERMS, burst=0.5)
     assert replace(TERMS, burst=0.0).burst == 0.0
+
+
+def test_a_token_that_is_given_back_can_be_spent_again() -> None:
+    """But no more can be saved up than a burst."""
+    budget = Budget(BudgetTerms(0.05, 0.0, 1.0), 0.0)
+    assert budget.spend(0.0)
+    assert not budget.spend(0.0)
+    budget.give_back()
+    budget.give_back()
+    assert budget.level(0.0) == 1.0

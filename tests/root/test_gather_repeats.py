@@ -26,7 +26,8 @@ from root.gather import (
 )
 from root.hedging import Quantile
 from root.latency import Latency
-from root.race import Ledger, Terms
+from root.ledger import Ledger
+from root.race import Terms
 from root.ranking import Leaf
 
 QUERIES: Final = 60

@@ -97,6 +97,29 @@ def test_hedges_and_what_they_cost_are_shown() -> None:
     served(body, Settings(hedge="off", budget=PLENTY))
 
 
+def test_what_became_of_tied_copies_is_shown() -> None:
+    """Those that were dropped; and those that were done twice, as leaves did not hear."""
+
+    async def body(serving: Served) -> None:
+        for _ in range(MIN_SAMPLES):
+            await serving.client.get("/search?q=a")
+        for leaf in serving.fleet.leaves:
+            leaf.script = takes(0.010)
+        await serving.client.get("/search?q=a&hedge=tied")
+        await asyncio.sleep(1.0)
+        dropped = await serving.metric("hedgerow_tied_dropped_total")
+        assert dropped == await serving.metric("hedgerow_attempts_sent_total", kind="tied") > 0
+        assert await serving.metric("hedgerow_tied_duplicates_total") == 0
+        for leaf in serving.fleet.leaves:
+            leaf.tells_peers = False
+        await serving.client.get("/search?q=a&hedge=tied")
+        await asyncio.sleep(1.0)
+        assert await serving.metric("hedgerow_tied_dropped_total") == dropped
+        assert await serving.metric("hedgerow_tied_duplicates_total") == dropped
+
+    served(body, Settings(hedge="off", budget=PLENTY))
+
+
 def test_hedges_that_the_budget_denied_are_shown() -> None:
     """And that nothing was sent, won or saved."""
 
