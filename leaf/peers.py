@@ -63,6 +63,7 @@ class Peers:
         self._session: aiohttp.ClientSession | None = None
         self._begun: deque[Bite[Task]] = deque()
         self._flush_due = False
+        self._closed = False
         self._peers: dict[str, _Peer] = {}
 
     def began(self, bite: Bite[Task]) -> None:
@@ -74,7 +75,8 @@ class Peers:
             self._loop.call_soon_threadsafe(self._flush)
 
     async def close(self) -> None:
-        """End every connection."""
+        """End every connection, and say nothing more."""
+        self._closed = True
         tasks = [peer.task for peer in self._peers.values() if peer.task is not None]
         for task in tasks:
             task.cancel()
@@ -99,7 +101,7 @@ class Peers:
 
     def _tell(self, url: str, notices: list[Notice]) -> None:
         peer = self._peers.get(url)
-        if peer is None and len(self._peers) < PEERS_MAX:
+        if peer is None and len(self._peers) < PEERS_MAX and not self._closed:
             peer = self._peers[url] = _Peer()
             peer.task = self._loop.create_task(self._keep(url, peer))
         if peer is None or len(peer.unsaid) + len(notices) > UNSAID_MAX:

@@ -163,11 +163,20 @@ class Workers:
             if expired:
                 self._deliver(expired, "expired", now)
             if bite is not None:
-                if bite.group.tie is not None and self._tell is not None:
-                    self._tell(bite)
+                if bite.group.tie is not None:
+                    self._tell_twins(bite)
                 self._put(bite.group.sink, perform(bite))
             else:
                 bell.acquire()
+
+    def _tell_twins(self, bite: Bite[Task]) -> None:
+        try:
+            if self._tell is not None:
+                self._tell(bite)
+        except RuntimeError:
+            # The loop is closed: the process ends, and its peers need not know what it begins.
+            if not self._stopping:
+                log.exception("what is begun could not be handed to the event loop")
 
     def _put(self, sink: Sink, finished: Finished) -> None:
         try:

@@ -157,7 +157,7 @@ class Gather:
         self._late_queue: deque[Attempt] = deque()
         self._delay_s = NEVER_S
         self._no_hedge_before_s = 0.0
-        self._ties = isinstance(policy, Tied)
+        self._ties = isinstance(policy, Tied) and terms.attempts_max > 1
 
     @property
     def tally(self) -> Tally:
@@ -176,8 +176,9 @@ class Gather:
 
     @property
     def round_trip_s(self) -> float:
-        """Seconds to the farthest leaf asked and back."""
-        return max((a.leaf.round_trip_s for a in self.attempts), default=0.0)
+        """Seconds to the farthest leaf that may be asked and back."""
+        replicas = (leaf for race in self._races for leaf in race.replicas)
+        return max((leaf.round_trip_s for leaf in replicas if leaf.connected), default=0.0)
 
     @property
     def price_s(self) -> float | None:

@@ -52,7 +52,7 @@ class Progress(Protocol):
 
     @property
     def round_trip_s(self) -> float:
-        """Seconds to the farthest leaf asked and back, as pings take them."""
+        """Seconds to the farthest leaf that may be asked and back, as pings take them."""
         ...
 
     @property

@@ -129,8 +129,9 @@ class Searches:
         default.
         """
         policy = self.settings.policy(self.settings.hedge)
+        alone = [(0, [channel.leaf for channel in self.fleet.channels.values()])]
         return {
-            name: policy.delay_s(history, Gather([(0, ())], policy, self._terms(name, 0.0), 0.0))
+            name: policy.delay_s(history, Gather(alone, policy, self._terms(name, 0.0), 0.0))
             for name, history in self.histories.items()
             if history.samples >= MIN_SAMPLES
         }

@@ -307,8 +307,8 @@ def test_tied_legs_name_the_other_leaf() -> None:
             frames = await asyncio.gather(one.frame(), two.frame())
             asks = [frame.asks[0] for frame in frames]
             assert [ask.tie for ask in asks] == [
-                Tie("tie 1", (two.url,), (0,)),
-                Tie("tie 1", (one.url,), (0,)),
+                Tie("0:1", (two.url,), (0,)),
+                Tie("0:1", (one.url,), (0,)),
             ]
             await one.send(refusals=[Refusal(0, 5, 0, "twin_began")])
             await two.send(hits=answers(frames[1]))

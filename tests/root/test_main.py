@@ -37,7 +37,7 @@ def test_a_root_needs_a_leaf() -> None:
         (
             ["--hedge=magic"],
             (
-                "--hedge must be off, shadow, fixed, quantile, sibling, adaptive or together, "
+                "--hedge must be off, shadow, fixed, quantile, sibling, adaptive, together or tied, "
                 "not 'magic'"
             ),
         ),

@@ -33,6 +33,13 @@ READ_SIGMA: Final = 0.4
 MEAN_READ_S: Final = 0.016
 READS: Final = 6000
 
+ROOTS: Final = 20
+"""So many that what one of them knows of the queues says little."""
+
+PUBLISHED: Final = [16 / 19, 29 / 38, 42 / 67]
+"""Tied over untied at p50, p90 and p99: J. Dean, L. A. Barroso, The Tail at Scale, CACM
+56(2), 2013, Table 2, on a cluster that is otherwise idle."""
+
 SECOND_S: Final = 2.0 * TIED_ROUND_TRIPS * TRAVEL_S
 """When the second copy is sent."""
 
@@ -92,6 +99,53 @@ def test_waiting_in_two_queues_is_shorter(load: float, p99_share: float) -> None
     assert 0 < ledger.tied_duplicates < 0.01 * len(tied)
     assert ledger.tied_dropped == len(tied) - ledger.tied_duplicates
     assert (ledger.denied, root.budget.fullness) == (0, 1.0)
+
+
+def of_many_roots(load: float, policy: Policy) -> tuple[list[Seen], list[BareRoot]]:
+    """What readers see where none of the roots knows what the others have sent."""
+
+    async def main() -> tuple[list[Seen], list[BareRoot]]:
+        script = takes_about(READ_S, READ_SIGMA, Random("reads"))
+        roots: list[BareRoot] = []
+        for number in range(ROOTS):
+            generation, held = card(1), dealt(1, leaves=LEAVES, replicas=LEAVES)
+            fleet = ScriptedFleet(generation, held, script, workers=1)
+            if roots:
+                assert isinstance(roots[0].fleet, ScriptedFleet)
+                fleet.join(roots[0].fleet)
+            root = BareRoot(fleet, policy, timeout_s=5.0, seed=number)
+            for _ in range(10 * MIN_SAMPLES):
+                root.history.finished(MEAN_READ_S)
+            roots.append(root)
+        rate_per_s = LEAVES * load / MEAN_READ_S
+        schedules = [
+            poisson(rate_per_s / ROOTS, READS / rate_per_s, Random(f"arrivals {number}"))
+            for number in range(ROOTS)
+        ]
+        reads = zip(roots, schedules, strict=True)
+        seen = await asyncio.gather(*(root.open_loop(schedule) for root, schedule in reads))
+        await asyncio.sleep(10.0)
+        assert all(root.accounted for root in roots)
+        return [query for queries in seen for query in queries], roots
+
+    return run(main)
+
+
+@pytest.mark.parametrize(
+    ("load", "shares_max"),
+    [(0.3, [0.95, 0.85, 0.75]), (0.5, PUBLISHED), (0.7, PUBLISHED)],
+)
+def test_many_roots_gain_most(load: float, shares_max: list[float]) -> None:
+    """None of them can send to the shorter queue. At half load and above, reads take no larger a
+    share of what they take untied than was published.
+    """
+    off, _ = of_many_roots(load, Off())
+    tied, roots = of_many_roots(load, Tied())
+    for q, share_max in zip((0.5, 0.9, 0.99), shares_max, strict=True):
+        assert quantile_s(tied, q) <= share_max * quantile_s(off, q)
+    assert quantile_s(tied, 0.999) < quantile_s(off, 0.999)
+    assert sum(root.ledger.tied_duplicates for root in roots) < 0.01 * len(tied)
+    assert sum(root.ledger.denied for root in roots) == 0
 
 
 def test_on_an_idle_fleet_the_second_copy_is_dropped_as_it_arrives() -> None:
