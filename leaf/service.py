@@ -129,8 +129,11 @@ class Leaf:
             self._drop(self.ties.begun(notice.key, notice.shards, self.clock()))
 
     def _drop(self, legs: Iterable[Waiting]) -> None:
+        by_channel: dict[int, list[int]] = {}
         for channel, leg in legs:
-            self.workers.drop(channel, [leg])
+            by_channel.setdefault(channel, []).append(leg)
+        for channel, numbers in by_channel.items():
+            self.workers.drop(channel, numbers)
 
     def ring(self) -> None:
         """Wake workers for what was offered since the last time."""

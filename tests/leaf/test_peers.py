@@ -168,6 +168,28 @@ async def test_a_peer_is_no_root(staged: Any) -> None:
 
 
 @run
+async def test_a_loop_that_is_closed_hears_of_nothing(staged: Any) -> None:
+    """The worker that begins a tied leg at the end does it all the same; and peers that were let
+    go are not connected to again.
+    """
+
+    def closed(_: Any) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    async with staged(workers=1) as stage:
+        root = await stage.greeted()
+        stage.leaf.workers.tell(closed)
+        root.says(asks=[tied(0, [3], UNREACHABLE)])
+        assert len((await root.hears_legs(1)).hits) == 1
+        async with telling(stage.leaf) as peers:
+            await peers.close()
+            root.says(asks=[tied(1, [3], UNREACHABLE)])
+            assert len((await root.hears_legs(1)).hits) == 1
+            await until(lambda: stage.leaf.ledger.begun["unsaid"] == 1)
+            assert not peers._peers
+
+
+@run
 async def test_a_peer_that_cannot_be_reached_harms_nobody(staged: Any) -> None:
     """The leg is answered; what could not be said is counted, and the peer left alone."""
     async with staged(workers=1) as stage, telling(stage.leaf) as peers:
