@@ -17,13 +17,10 @@ import orjson
 
 from leaf.admission import Bite
 from leaf.asks import Task
-from leaf.protocol import CHANNEL_PATH, PROTOCOL_VERSION
+from leaf.protocol import CHANNEL_PATH, PEERS_MAX, PROTOCOL_VERSION
 from leaf.telemetry import Ledger
 
 log = logging.getLogger(__name__)
-
-PEERS_MAX: Final = 256
-"""Leaves to be connected to at once: a shard has few replicas, but each shard may have others."""
 
 CONNECT_S: Final = 1.0
 """A peer that takes longer to reach is of no help: most queues are shorter."""

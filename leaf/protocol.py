@@ -54,10 +54,10 @@ BOOST_MAX: Final = 1000.0
 that scores lose their digits."""
 
 TIE_KEY_CHARS_MAX: Final = 64
-TIE_PEERS_MAX: Final = 256
-PEER_CHARS_MAX: Final = 256
-"""A tie is a few random bytes, an ask's legs have as many twins as there are replicas of what
-one leaf holds, and an address is short."""
+PEERS_MAX: Final = 2000
+PEER_CHARS_MAX: Final = 512
+"""A tie is a few random bytes; the twins of an ask's legs may be all the leaves that a root can
+have; an address is a scheme, a host and a port."""
 
 QUERY_NUMBER_MAX: Final = 2**53
 """Queries are numbered upwards for as long as a root lives; JSON is exact up to here."""
@@ -146,7 +146,9 @@ class LookupBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
 
 
-PeerUrl = Annotated[str, msgspec.Meta(pattern=r"^https?://[^/?#@\s]+$", max_length=PEER_CHARS_MAX)]
+PeerUrl = Annotated[
+    str, msgspec.Meta(pattern=r"(?i)^https?://[^/?#\s]+$", max_length=PEER_CHARS_MAX)
+]
 
 
 class Tie(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -158,7 +160,7 @@ class Tie(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     key: Annotated[str, msgspec.Meta(min_length=1, max_length=TIE_KEY_CHARS_MAX)]
-    peers: Annotated[tuple[PeerUrl, ...], msgspec.Meta(max_length=TIE_PEERS_MAX)]
+    peers: Annotated[tuple[PeerUrl, ...], msgspec.Meta(max_length=PEERS_MAX)]
     twins: tuple[Annotated[int, msgspec.Meta(ge=0)] | None, ...]
 
 

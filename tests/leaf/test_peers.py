@@ -253,7 +253,7 @@ def test_a_peer_that_hung_up_is_found_again(staged: Any, monkeypatch: pytest.Mon
         {"key": "k", "peers": ["http://a:1"], "twins": [0, 0]},
         {"key": "k", "peers": ["ftp://a:1"], "twins": [0]},
         {"key": "k", "peers": ["http://a:1/path"], "twins": [0]},
-        {"key": "k", "peers": ["http://a:1"] * 300, "twins": [0]},
+        {"key": "k", "peers": ["http://a:1"] * 2001, "twins": [0]},
     ],
 )
 def test_a_tie_that_makes_no_sense_ends_the_connection(staged: Any, tie: dict[str, Any]) -> None:
