@@ -28,6 +28,7 @@ from leaf.config import Config, Place, read_token
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration, Supply
 from leaf.injection import InjectingWorkers
+from leaf.peers import Peers
 from leaf.plans import SeededPlan, load
 from leaf.service import Leaf, Watch
 from leaf.wire import Wire
@@ -263,6 +264,8 @@ class Process:
             loop.call_soon_threadsafe(self._leaf.hold, generation)
 
         watch = Watch(self._supply, hold, self._fail)
+        peers = Peers(self._leaf.name, self._leaf.ledger)
+        self._leaf.workers.tell(peers.began)
         self._leaf.workers.start()
         watch.start()
         beat = asyncio.create_task(self._leaf.beat())
@@ -271,6 +274,7 @@ class Process:
         finally:
             beat.cancel()
             watch.stop()
+            await peers.close()
 
 
 if __name__ == "__main__":

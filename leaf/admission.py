@@ -268,18 +268,22 @@ class AdmissionQueue(Generic[GroupT]):
             self._line(group).push(group, self._sequence)
         return Offered(admitted, self.retry_s(), expired)
 
-    def cancel(self, channel: int, legs: Iterable[int]) -> list[Bite[GroupT]]:
+    def cancel(
+        self, channel: int, legs: Iterable[int], *, taken_too: bool = True
+    ) -> list[Bite[GroupT]]:
         """Take these legs out of the queue and return those that still waited in it.
 
-        Legs in hand are marked revoked; unknown and finished ones are passed over, for a
-        cancel and an answer may cross.
+        Legs in hand are marked revoked if ``taken_too``; unknown and finished ones are passed
+        over, for a cancel and an answer may cross.
         """
         withdrawn: list[Bite[GroupT]] = []
         register = self._registers.get(channel)
         for leg in legs if register else ():
             assert register is not None  # noqa: S101 - for the type checker alone
             group = register.find(leg)
-            if group is not None and group.withdraw(leg - group.first):
+            if group is None or not (taken_too or leg - group.first >= group.next):
+                continue
+            if group.withdraw(leg - group.first):
                 self._line(group).waiting -= 1
                 withdrawn.append(Bite(group, (leg - group.first,)))
                 self._forget_when_done(group)

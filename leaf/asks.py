@@ -32,6 +32,7 @@ from leaf.protocol import (
     Query,
     RefusalReason,
     SearchBody,
+    Tie,
     Word,
     ranked,
 )
@@ -72,7 +73,8 @@ class Task(Group):
     """An ask while the leaf has it: a group of legs and what is to be done for them.
 
     ``body`` is read by the first worker that takes a leg; ``ordinals`` belong to ``fetch``.
-    ``query`` is the root's number of the query, if it has one; ``alone``: no part of a fan-out.
+    ``query`` is the root's number of the query, if it has one; ``alone``: no part of a fan-out;
+    ``tie`` says which legs have a twin.
     """
 
     __slots__ = (
@@ -86,6 +88,7 @@ class Task(Group):
         "query",
         "shards",
         "sink",
+        "tie",
     )
 
     def __init__(
@@ -104,10 +107,12 @@ class Task(Group):
         priority: Priority = "interactive",
         query: int | None = None,
         alone: bool = False,
+        tie: Tie | None = None,
     ) -> None:
         super().__init__(channel, first, len(shards), arrived_s + budget_s, priority)
         self.query = query
         self.alone = alone
+        self.tie = tie
         self.sink = sink
         self.kind: Kind = kind
         self.generation = generation

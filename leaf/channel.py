@@ -129,14 +129,17 @@ class Channel:
                 self._take_ask(ask, now)
         if frame.cancels:
             self._leaf.workers.cancel(self._number, frame.cancels)
+        if frame.begun:
+            self._leaf.twins_began(frame.begun)
         if frame.ping is not None:
             self._send(write_pong(frame.ping))
 
     def _greet(self, frame: RootFrame) -> None:
-        root = check_hello(frame).root
-        log.info("root %.100r is connected", root)
+        hello = check_hello(frame)
+        log.info("%s %.100r is connected", "peer" if hello.peer else "root", hello.root)
         self._greeted = True
-        self._leaf.join(self)
+        if not hello.peer:
+            self._leaf.join(self)
 
     def _take_ask(self, ask: Ask, now: float) -> None:
         check_ask(ask, self._next_leg)
@@ -164,5 +167,6 @@ class Channel:
                 ordinals=ask.ordinals,
                 priority=ask.priority,
                 query=ask.query,
+                tie=ask.tie,
             )
         )

@@ -14,7 +14,15 @@ import orjson
 
 from leaf.asks import Reply, plain
 from leaf.errors import BadFrame
-from leaf.protocol import FRAME_BYTES_MAX, PROTOCOL_VERSION, Ask, LeafHello, RootFrame, RootHello
+from leaf.protocol import (
+    FRAME_BYTES_MAX,
+    PROTOCOL_VERSION,
+    Ask,
+    LeafHello,
+    RootFrame,
+    RootHello,
+    Tie,
+)
 
 CLOSE_VERSION: Final = 4001
 CLOSE_MALFORMED: Final = 4002
@@ -69,6 +77,16 @@ def check_ask(ask: Ask, next_leg: int) -> None:
         raise malformed(f"first must be at least {next_leg}: legs are numbered upwards")
     if ask.kind == "fetch" and len(ask.ordinals) != len(ask.shards):
         raise malformed("ordinals must name the documents of each shard")
+    if ask.tie is not None:
+        check_tie(ask.tie, len(ask.shards))
+
+
+def check_tie(tie: Tie, legs: int) -> None:
+    """Check that a tie is about the legs of its ask. Raises BadFrame."""
+    if len(tie.twins) != legs:
+        raise malformed("twins must name the other leaf of each shard, or null")
+    if any(twin is not None and twin >= len(tie.peers) for twin in tie.twins):
+        raise malformed("a twin must be one of the peers")
 
 
 def write_hello(hello: LeafHello) -> bytes:

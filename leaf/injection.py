@@ -107,6 +107,12 @@ class InjectingWorkers(Workers):
         super().cancel(channel, legs)
         self._limbo.cancel(channel, legs)
 
+    def drop(self, channel: int, legs: Iterable[int]) -> None:
+        """Drop legs of a channel that still wait, as their twins have begun."""
+        legs = list(legs)
+        super().drop(channel, legs)
+        self._limbo.drop(channel, legs)
+
     def drop_channel(self, channel: int) -> Sequence[Bite[Task]]:
         """Remove everything that waits for a lost connection, and return it unanswered."""
         return [*super().drop_channel(channel), *self._limbo.drop_channel(channel)]
@@ -196,6 +202,7 @@ class TroubledTask(Task):
     def __init__(
         self, task: Task, sink: Sink, start: int, stop: int, troubles: Sequence[Trouble]
     ) -> None:
+        tie = task.tie
         super().__init__(
             sink=sink,
             channel=task.channel,
@@ -210,6 +217,7 @@ class TroubledTask(Task):
             priority=task.priority,
             query=task.query,
             alone=task.alone,
+            tie=tie and msgspec.structs.replace(tie, twins=tie.twins[start:stop]),
         )
         self.troubles = troubles
 

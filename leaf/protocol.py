@@ -12,6 +12,10 @@ object. Whatever one loop tick has for the peer travels in one frame.
       | <-- {"pong": 7} --------------------- |   every worker is busy
       | <-- {"hello": LeafHello} ------------ |   again whenever what it holds changes
 
+    leaf                                   leaf
+      | -- {"hello": RootHello, peer} ------> |   never answered
+      | -- {"begun": [Begun, ...]} ---------> |   tied legs whose other copy is being worked on
+
 A *leg* is one attempt on one shard: the unit of work, of cancelling and of answering.
 An *ask* is what the legs of one query to one leaf have in common, written once a frame.
 Legs are numbered by the root, per connection, upwards; an ask names its first leg and
@@ -48,6 +52,12 @@ BOOST_MIN: Final = 0.001
 BOOST_MAX: Final = 1000.0
 """A clause a thousand times as dear as another has the field to itself already, and far below
 that scores lose their digits."""
+
+TIE_KEY_CHARS_MAX: Final = 64
+PEERS_MAX: Final = 2000
+PEER_CHARS_MAX: Final = 512
+"""A tie is a few random bytes; the twins of an ask's legs may be all the leaves that a root can
+have; an address is a scheme, a host and a port."""
 
 QUERY_NUMBER_MAX: Final = 2**53
 """Queries are numbered upwards for as long as a root lives; JSON is exact up to here."""
@@ -104,10 +114,11 @@ Priority = Literal["interactive", "batch"]
 
 
 class RootHello(msgspec.Struct, frozen=True):
-    """The root's first frame."""
+    """The first frame of a root; or of a leaf, ``peer``, that tells what it has begun."""
 
     protocol: int
     root: str
+    peer: bool = False
 
 
 class SearchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,6 +146,31 @@ class LookupBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
 
 
+PeerUrl = Annotated[
+    str, msgspec.Meta(pattern=r"(?i)^https?://[^/?#\s]+$", max_length=PEER_CHARS_MAX)
+]
+
+
+class Tie(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which legs of an ask have a twin: a copy on another leaf, of which one is to be dropped.
+
+    ``twins[i]`` is the place of ``shards[i]``'s other leaf in ``peers``, or None where that leg
+    has no twin. Both copies have the same ``key``, which nobody else can guess: whoever knows it
+    can have them dropped, and no more.
+    """
+
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=TIE_KEY_CHARS_MAX)]
+    peers: Annotated[tuple[PeerUrl, ...], msgspec.Meta(max_length=PEERS_MAX)]
+    twins: tuple[Annotated[int, msgspec.Meta(ge=0)] | None, ...]
+
+
+class Begun(msgspec.Struct, frozen=True, array_like=True):
+    """Tied legs that a leaf has begun: those of its twin may be dropped if they still wait."""
+
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=TIE_KEY_CHARS_MAX)]
+    shards: tuple[int, ...]
+
+
 class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What several legs have in common.
 
@@ -153,14 +189,16 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ordinals: tuple[tuple[int, ...], ...] = ()
     priority: Priority = "interactive"
     query: Annotated[int, msgspec.Meta(ge=0, le=QUERY_NUMBER_MAX)] | None = None
+    tie: Tie | None = None
 
 
 class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything one tick of a root has for one leaf."""
+    """Everything one tick of a root has for one leaf, or of a leaf for its peer (``begun``)."""
 
     hello: RootHello | None = None
     asks: tuple[Ask, ...] = ()
     cancels: tuple[int, ...] = ()
+    begun: tuple[Begun, ...] = ()
     ping: int | None = None
 
 
@@ -232,6 +270,7 @@ RefusalReason = Literal[
     "busy",  # the queue is full: try another replica; nothing is wrong with this one
     "expired",  # could not have been answered within budget_ms; never started
     "cancelled",  # as the root wished; service_us > 0 if work had begun
+    "twin_began",  # the other of two tied copies is being worked on; this one never started
     "unknown_shard",
     "unknown_generation",
     "bad_query",  # no replica will answer it

@@ -12,7 +12,7 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 import msgspec
@@ -22,8 +22,9 @@ from leaf.asks import Task
 from leaf.errors import BadSetting
 from leaf.frames import write_hello
 from leaf.holdings import HeldGeneration, Holdings, Supply
-from leaf.protocol import PROTOCOL_VERSION, Holding, LeafHello
+from leaf.protocol import PROTOCOL_VERSION, Begun, Holding, LeafHello, Tie
 from leaf.telemetry import Ledger
+from leaf.ties import Ties, Waiting
 from leaf.workers import Clock, Workers
 
 log = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class Leaf:
         self.clock = clock
         self.holdings = Holdings()
         self.ledger = Ledger()
+        self.ties = Ties()
         self._notice = notice
         self._trouble = ""
         self._warning_due_s = 0.0
@@ -107,6 +109,31 @@ class Leaf:
         """
         self.workers.offer(task)
         self._ring_due = True
+        if task.tie is not None:
+            self._tie(task, task.tie)
+
+    def _tie(self, task: Task, tie: Tie) -> None:
+        """Note a task's tied legs; a worker that is awake may begin one before it is dropped."""
+        numbered = enumerate(zip(task.shards, tie.twins, strict=True), task.first)
+        legs = [
+            (shard, Waiting(task.channel, leg))
+            for leg, (shard, twin) in numbered
+            if twin is not None
+        ]
+        self._drop(self.ties.arrived(tie.key, legs, self.clock()))
+
+    def twins_began(self, begun: Iterable[Begun]) -> None:
+        """Drop what other leaves have begun, where it still waits."""
+        for notice in begun:
+            self.ledger.begun["heard"] += 1
+            self._drop(self.ties.begun(notice.key, notice.shards, self.clock()))
+
+    def _drop(self, legs: Iterable[Waiting]) -> None:
+        by_channel: dict[int, list[int]] = {}
+        for channel, leg in legs:
+            by_channel.setdefault(channel, []).append(leg)
+        for channel, numbers in by_channel.items():
+            self.workers.drop(channel, numbers)
 
     def ring(self) -> None:
         """Wake workers for what was offered since the last time."""

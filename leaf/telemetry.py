@@ -89,6 +89,7 @@ class Ledger:
         self.frames: Counter[str] = Counter()
         self.frame_bytes: Counter[str] = Counter()
         self.dropped_channels = 0
+        self.begun: Counter[Literal["told", "unsaid", "heard"]] = Counter()
 
     def answered(self, kind: Kind, replies: Sequence[Sequence[Any]], *, heard: bool) -> None:
         """Count answers; ``heard`` is False when the connection they were for is gone."""
@@ -204,6 +205,14 @@ class LeafCollector:
             "Connections ended because the root did not read its answers.",
             value=ledger.dropped_channels,
         )
+        begun = CounterMetricFamily(
+            "hedgerow_leaf_begun_notices",
+            "Notices between leaves that a tied leg has begun; unsaid where a peer was not there.",
+            labels=["way"],
+        )
+        for way in ("told", "unsaid", "heard"):
+            begun.add_metric([way], ledger.begun[way])
+        yield begun
         yield HistogramMetricFamily(
             "hedgerow_leaf_loop_lag_seconds",
             "How late the event loop came to a timer of its own.",

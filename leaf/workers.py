@@ -23,6 +23,7 @@ WORKERS_MAX: Final = 256
 """More threads than any machine has cores for is a slip of the keyboard."""
 
 Clock = Callable[[], float]
+Tell = Callable[[Bite[Task]], None]
 
 
 class Workers:
@@ -37,6 +38,7 @@ class Workers:
         # asleep is woken first, for its caches are warm.
         self._asleep: list[threading.Lock] = []
         self._stopping = False
+        self._tell: Tell | None = None
         self._threads = [
             threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
             for number in range(queue.workers)
@@ -46,6 +48,10 @@ class Workers:
     def count(self) -> int:
         """How many threads there are."""
         return len(self._threads)
+
+    def tell(self, tell: Tell) -> None:
+        """Have ``tell`` called, on a worker's thread, for tied legs that are being begun."""
+        self._tell = tell
 
     def start(self) -> None:
         """Start the threads."""
@@ -96,6 +102,12 @@ class Workers:
         with self._lock:
             withdrawn = self._queue.cancel(channel, legs)
         self._deliver(withdrawn, "cancelled", self._clock())
+
+    def drop(self, channel: int, legs: Iterable[int]) -> None:
+        """Drop legs of a channel that still wait, as their twins have begun."""
+        with self._lock:
+            dropped = self._queue.cancel(channel, legs, taken_too=False)
+        self._deliver(dropped, "twin_began", self._clock())
 
     def drop_channel(self, channel: int) -> Sequence[Bite[Task]]:
         """Remove everything that waits for a lost connection, and return it unanswered."""
@@ -151,9 +163,20 @@ class Workers:
             if expired:
                 self._deliver(expired, "expired", now)
             if bite is not None:
+                if bite.group.tie is not None:
+                    self._tell_twins(bite)
                 self._put(bite.group.sink, perform(bite))
             else:
                 bell.acquire()
+
+    def _tell_twins(self, bite: Bite[Task]) -> None:
+        try:
+            if self._tell is not None:
+                self._tell(bite)
+        except RuntimeError:
+            # The loop is closed: the process ends, and its peers need not know what it begins.
+            if not self._stopping:
+                log.exception("what is begun could not be handed to the event loop")
 
     def _put(self, sink: Sink, finished: Finished) -> None:
         try:

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from leaf.protocol import FetchedDocument
+from root.ledger import Tally
 from root.merge import Candidate, Finalists
 from root.pursuit import Phase, Pursuit
-from root.race import Attempt, Tally
+from root.race import Attempt
 
 
 def search_body(

@@ -10,7 +10,9 @@ n answered legs
     extra attempts <= n * max_extra_load + w * floor_per_s + burst
 
 which is what keeps a sick replica, or a slowdown of everything, from doubling the load. Nor may
-a single shard get more than a few times its share of that: see ``shard_share_max``.
+a single shard get more than a few times its share of that: see ``shard_share_max``. A tied copy
+takes a token too, and gives it back when one of the two copies has left its leaf's queue
+unstarted: of tied requests, what is done twice is what counts as extra.
 
 Hedging rests where the trouble is not slowness: for a while after push-back (a leaf that says
 it is busy), and while more than ``FAILED_SHARE_MAX`` of recent attempts fail. Failovers go on.
@@ -179,6 +181,10 @@ class Budget:
         """Return the share of recent queries that hedged a shard, fading as others are answered."""
         share, at = self._hedged.get(shard, (0.0, 0.0))
         return float(share * (1.0 - SHARD_SMOOTHING) ** (self._rounds - at))
+
+    def give_back(self) -> None:
+        """Return a token: the attempt it was spent on has cost no work."""
+        self._tokens = min(self.burst, self._tokens + 1.0)
 
     def push_back(self, now: float) -> None:
         """Note that a leaf is busy: hedging rests, failovers do not."""

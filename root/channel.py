@@ -31,6 +31,7 @@ from leaf.protocol import (
     LeafHello,
     Refusal,
 )
+from root.conduct import FailureReason
 from root.frames import (
     BrokenProtocol,
     ChannelLost,
@@ -40,7 +41,7 @@ from root.frames import (
     read_holdings,
     written_ask,
 )
-from root.race import Attempt, FailureReason
+from root.race import Attempt
 from root.ranking import Leaf
 from root.scatter import Ask, Flight
 from root.topology import Held
@@ -90,8 +91,10 @@ class Channel:
         self._groups: list[Group] = []
         self._open_ask: Ask | None = None
         self._open_shards: list[int] = []
+        self._open_twins: dict[int, str] = {}
         self._cancels: list[int] = []
         self._ping: int | None = None
+        self._pinged_s: float | None = None
         self._wanted = asyncio.Event()
         self.heard_s = 0.0
         self._failures = 0
@@ -121,8 +124,11 @@ class Channel:
         else:
             self._open_ask = ask
             self._open_shards = [attempt.shard]
-            self._groups.append((ask, leg, self._open_shards))
+            self._open_twins = {}
+            self._groups.append((ask, leg, self._open_shards, self._open_twins))
             self._wanted.set()
+        if attempt.twin is not None:
+            self._open_twins[len(self._open_shards) - 1] = attempt.twin.name
 
     def cancel(self, attempt: Attempt) -> None:
         """Add a cancel to the frame of this tick, if the leaf still owes the leg."""
@@ -226,7 +232,7 @@ class Channel:
         frame: dict[str, Any] = {}
         if self._groups:
             groups = self._groups[: how_many_fit(self._groups)]
-            frame["asks"] = [written_ask(ask, first, shards, now) for ask, first, shards in groups]
+            frame["asks"] = [written_ask(group, now) for group in groups]
             del self._groups[: len(groups)]
             self._open_ask = None
             if self._groups:
@@ -237,6 +243,7 @@ class Channel:
         if self._ping is not None:
             frame["ping"] = self._ping
             self._ping = None
+            self._pinged_s = now
         return orjson.dumps(frame)
 
     async def _watch(self) -> None:
@@ -264,6 +271,9 @@ class Channel:
             self.frames_received += 1
             if frame.hello is not None:
                 self._take_hello(frame.hello)
+            if frame.pong is not None and self._pinged_s is not None:
+                self.leaf.ponged(now - self._pinged_s)
+                self._pinged_s = None
             self._deliver(frame, now)
 
     def _deliver(self, frame: LeafFrame, now: float) -> None:
@@ -338,6 +348,7 @@ class Channel:
             self._changed(self)
         owed, self._waiting = self._waiting, {}
         self._groups, self._open_ask, self._cancels, self._ping = [], None, [], None
+        self._pinged_s = None
         self._wanted.clear()
         for flight, attempt in owed.values():
             flight.failed(attempt, reason, self.problem)

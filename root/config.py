@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from root.budget import BudgetTerms
-from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Shadow, Sibling, Together
+from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Shadow, Sibling, Tied, Together
 from root.requests import TIMEOUT_MS_MAX
 
-POLICIES: Final = "off, shadow, fixed, quantile, sibling, adaptive or together"
+POLICIES: Final = "off, shadow, fixed, quantile, sibling, adaptive, together or tied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,8 @@ class Settings:
                 return Adaptive()
             case "together":
                 return Together()
+            case "tied":
+                return Tied()
             case _:
                 raise ValueError(f"hedge must be {POLICIES}, not {name!r}")
 

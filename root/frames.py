@@ -19,8 +19,9 @@ ASKS_BYTES_MAX: Final = FRAME_BYTES_MAX // 4
 must not make a frame that a leaf refuses."""
 LEG_BYTES: Final = 16
 
-Group = tuple[Ask, int, list[int]]
-"""Legs of one ask: the ask, the number of the first leg, and the shards."""
+Group = tuple[Ask, int, list[int], dict[int, str]]
+"""Legs of one ask: the ask, the number of the first leg, the shards, and of tied legs, by their
+place among them, the address of the twin."""
 
 _DECODE: Final = msgspec.json.Decoder(LeafFrame).decode
 
@@ -62,15 +63,16 @@ def read_holdings(leaf: Leaf, hello: LeafHello) -> list[Held]:
 def how_many_fit(groups: list[Group]) -> int:
     """Return how many asks to write in one frame: all, unless that would be a huge one."""
     size = 0
-    for count, (ask, _, shards) in enumerate(groups):
+    for count, (ask, _, shards, _) in enumerate(groups):
         size += len(ask.body) + LEG_BYTES * len(shards)
         if size > ASKS_BYTES_MAX and count:
             return count
     return len(groups)
 
 
-def written_ask(ask: Ask, first: int, shards: list[int], now: float) -> dict[str, Any]:
+def written_ask(group: Group, now: float) -> dict[str, Any]:
     """Return an ask for some shards as it goes over the wire, with the time left at ``now``."""
+    ask, first, shards, twins = group
     written: dict[str, Any] = {
         "kind": ask.kind,
         "generation": ask.generation,
@@ -84,6 +86,10 @@ def written_ask(ask: Ask, first: int, shards: list[int], now: float) -> dict[str
         written["ordinals"] = [ask.ordinals[shard] for shard in shards]
     if ask.query is not None:
         written["query"] = ask.query
+    if twins:
+        peers = {url: number for number, url in enumerate(dict.fromkeys(twins.values()))}
+        numbers = [peers[twins[leg]] if leg in twins else None for leg in range(len(shards))]
+        written["tie"] = {"key": ask.tie, "peers": list(peers), "twins": numbers}
     return written
 
 

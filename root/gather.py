@@ -31,9 +31,11 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from root.conduct import FailureReason, MissingReason
 from root.enough import Enough
-from root.hedging import MIN_SAMPLES, NEVER_S, Policy
-from root.race import Attempt, FailureReason, MissingReason, Race, Tally, Terms
+from root.hedging import MIN_SAMPLES, NEVER_S, Policy, Tied
+from root.ledger import Tally
+from root.race import Attempt, Race, Terms
 from root.ranking import Leaf
 
 PAUSE_S: Final = 0.005
@@ -118,6 +120,7 @@ class Gather:
         "_open",
         "_races",
         "_started_s",
+        "_ties",
         "attempts",
         "deadline_s",
         "heard_s",
@@ -154,6 +157,7 @@ class Gather:
         self._late_queue: deque[Attempt] = deque()
         self._delay_s = NEVER_S
         self._no_hedge_before_s = 0.0
+        self._ties = isinstance(policy, Tied) and terms.attempts_max > 1
 
     @property
     def tally(self) -> Tally:
@@ -171,6 +175,12 @@ class Gather:
         return len(self._races) - self._open
 
     @property
+    def round_trip_s(self) -> float:
+        """Seconds to the farthest leaf that may be asked and back."""
+        replicas = (leaf for race in self._races for leaf in race.replicas)
+        return max((leaf.round_trip_s for leaf in replicas if leaf.connected), default=0.0)
+
+    @property
     def price_s(self) -> float | None:
         """What an extra attempt costs, in seconds, as learned for this class of queries."""
         return self.terms.pace.price_s
@@ -183,14 +193,15 @@ class Gather:
         terms, attempts = self.terms, self.attempts
         terms.history.rotate(now)
         self._started_s = now
+        tied = self._ties and self._hedging_makes_sense(now)
         for race in self._races:
-            attempt = race.start(len(attempts), terms, now)
+            attempt = race.start(len(attempts), terms, now, tied=tied)
             if attempt is not None:
                 attempts.append(attempt)
             elif self._enough is not None:
                 self._enough.decided(race.slot, 0.0, answered=False)
         self._open = len(attempts)
-        self._late_queue.extend(attempts)
+        self._late_queue.extend(a for a in attempts if a.twin or not self._ties)
         self._delay_s = self.policy.delay_s(terms.history, self)
         if not self._open:
             self._decide(now)
@@ -317,7 +328,9 @@ class Gather:
     def _hedge_what_is_late(self, now: float) -> Sequence[Action]:
         actions: list[Action] = []
         while (late := self._longest_late(now)) is not None:
-            match self._races[late.slot].hedge(len(self.attempts), self.terms, now):
+            race = self._races[late.slot]
+            tied_to = late if self._ties else None
+            match race.hedge(len(self.attempts), self.terms, now, tied_to):
                 case Attempt() as hedge:
                     self._late_queue.popleft()
                     actions.append(self._send(hedge))
@@ -347,7 +360,8 @@ class Gather:
 
     def _send(self, attempt: Attempt) -> SendAttempt:
         self.attempts.append(attempt)
-        self._late_queue.append(attempt)
+        if not self._ties:  # then only two copies that know of each other are in flight
+            self._late_queue.append(attempt)
         return SendAttempt(attempt)
 
     def _give_up(self, now: float) -> list[Action]:

@@ -16,6 +16,10 @@ from root.latency import Latency
 
 NEVER_S = math.inf
 
+TIED_ROUND_TRIPS = 2.0
+"""By so many round trips the second of two tied copies follows the first. A leaf that begins
+at once says so to the other within one, so that on an idle fleet nothing is done twice."""
+
 MIN_SAMPLES = 100
 """Legs to have seen before a learned trigger may fire: a p95 needs about that many."""
 
@@ -44,6 +48,11 @@ class Progress(Protocol):
         """Seconds from its start to the latest answer; 0 before the first. As all of its times,
         it is told to policies that watch siblings only.
         """
+        ...
+
+    @property
+    def round_trip_s(self) -> float:
+        """Seconds to the farthest leaf that may be asked and back, as pings take them."""
         ...
 
     @property
@@ -212,3 +221,19 @@ class Together:
     def delay_s(self, history: Latency, progress: Progress) -> float:  # noqa: ARG002
         """At once."""
         return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tied:
+    """Puts every leg into the queues of two leaves that know of each other: the one that begins
+    has the other drop its copy. What is saved is waiting in queues, see ``root.race``.
+    """
+
+    name: str = "tied"
+    watches_siblings: bool = False
+    quorum: float = 1.0
+    paced: bool = False
+
+    def delay_s(self, history: Latency, progress: Progress) -> float:  # noqa: ARG002
+        """Long enough for the first leaf to say that it has begun."""
+        return TIED_ROUND_TRIPS * progress.round_trip_s

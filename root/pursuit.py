@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from root.conduct import FailureReason, MissingReason
 from root.gather import Outcome
-from root.race import Attempt, FailureReason, MissingReason, Tally
+from root.ledger import Tally
+from root.race import Attempt
 from root.requests import SearchRequest
 from root.topology import View
 

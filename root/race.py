@@ -9,7 +9,7 @@ Rules, in the order in which they decide:
 3. A hedge is a further attempt while one is in flight; only the gather asks for one. It never
    goes to a replica that this race has tried.
 4. When an attempt fails and nothing else is in flight, the next replica is tried at once.
-   The table ``CONDUCT`` says for which failures, whether that draws on the budget, and
+   The table ``root.conduct`` says for which failures, whether that draws on the budget, and
    whether the leaf is to blame. Where nothing can be started, the race is lost. So it is
    when more leaves than ``losses_max`` were lost under it: it may be what ends them.
 5. A decided race accepts late events; they change the attempt and the statistics, not the
@@ -19,12 +19,17 @@ Rules, in the order in which they decide:
    measured to its end: another attempt's win does not cancel it, only the end of the whole
    query does. An answer is an answer, though: where it comes first it wins, and where nothing
    else is left it is waited for, since the replica that has it is no candidate any more.
+7. A first attempt may name a ``twin``: the leaf that a tied copy is to go to. The leaf that
+   begins has the other drop its copy. A copy that was dropped is no failure while its twin is
+   in flight, and no attempt: its leaf may be tried again, should the twin's fail. Its token
+   goes back. Where both begin, the first answer wins as ever, and the duplicate is counted.
 
 An attempt ends once, with one fate:
 
     in_flight --answer, race open----> won
     in_flight --answer, race decided-> lost        (the cancel came too late)
     in_flight --cancel sent, then a refusal, a failure or the leaf's loss--> cancelled
+    in_flight --its twin has begun---> cancelled
     in_flight --failure or refusal---> failed
 
 so that sent = won + lost + cancelled + failed once nothing is in flight. An event for an
@@ -38,63 +43,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import msgspec
 
-from leaf.protocol import RefusalReason
 from root.budget import Budget
+from root.conduct import CONDUCT, LOST, Conduct, FailureReason, MissingReason
 from root.latency import Latency
+from root.ledger import FIRST_ATTEMPTS, SECOND_ATTEMPTS, Fate, Kind, Ledger, Tally
 from root.pace import Pace
 from root.probation import Probation
 from root.ranking import Leaf, choose
 
-Kind = Literal["primary", "hedge", "failover", "probe"]
-Fate = Literal["in_flight", "won", "lost", "cancelled", "failed"]
-FailureReason = RefusalReason | Literal["gone", "garbage"]
-MissingReason = Literal["timeout", "no_replica", "error", "refused"]
-
-KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover", "probe")
-FIRST_ATTEMPTS: Final[tuple[Kind, ...]] = ("primary", "failover")
-"""The kinds of which a race has one in flight at most: what there would be without hedging."""
-
-FATES: Final[tuple[Fate, ...]] = ("won", "lost", "cancelled", "failed")
-
-
 LOSSES_MAX: Final = 1
 """Leaves that may be lost under one race before it is given up: a coincidence of two is rare,
 and a query that ends leaves must not get a third."""
-
-
-class Conduct(NamedTuple):
-    """What follows from a failure."""
-
-    next_replica: bool
-    """Whether another replica may succeed where this one did not."""
-    budgeted: bool
-    """Whether trying it costs a token. Not where the leaf is gone: nobody does that work now."""
-    blame: bool
-    """Whether the leaf looks worse for it, and hedging rests where it is common: the trouble is
-    not slowness."""
-    missing: MissingReason
-    """What the answer says of the shard, if nothing else answers."""
-
-
-CONDUCT: Final[dict[FailureReason, Conduct]] = {
-    "gone": Conduct(next_replica=True, budgeted=False, blame=False, missing="no_replica"),
-    "garbage": Conduct(next_replica=True, budgeted=False, blame=True, missing="error"),
-    "error": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
-    "busy": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
-    "unknown_shard": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
-    "unknown_generation": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
-    "cancelled": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
-    "expired": Conduct(next_replica=True, budgeted=True, blame=False, missing="timeout"),
-    "bad_query": Conduct(next_replica=False, budgeted=False, blame=False, missing="refused"),
-}
-
-
-LOST: Final[tuple[FailureReason, ...]] = ("gone", "garbage")
-"""Failures with which the leaf's connection is lost: a leaf that breaks the protocol is dropped."""
 
 
 class IllegalEvent(Exception):
@@ -102,7 +65,9 @@ class IllegalEvent(Exception):
 
 
 class Attempt(msgspec.Struct, gc=False):
-    """One leg sent to one leaf. ``leg`` is the transport's own number for it."""
+    """One leg sent to one leaf. ``leg`` is the transport's own number for it, ``twin`` the leaf
+    with which it is tied.
+    """
 
     number: int
     slot: int
@@ -119,41 +84,17 @@ class Attempt(msgspec.Struct, gc=False):
     reason: FailureReason | None = None
     leaf_gone: bool = False
     """Whether it ended with its leaf's connection, whatever its fate."""
-
-
-@dataclass(slots=True)
-class Ledger:
-    """Every attempt ever sent, by kind and fate: plain counters, exported as metrics."""
-
-    sent: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
-    ended: dict[Fate, int] = field(default_factory=lambda: dict.fromkeys(FATES, 0))
-    hedge_wins: int = 0
-    failures: dict[FailureReason, int] = field(default_factory=lambda: dict.fromkeys(CONDUCT, 0))
-    denied: int = 0
-    no_candidate: int = 0
-    crowded: int = 0
-    """Hedges not sent because their shard had too many."""
-    wasted_service_us: int = 0
-    saved_s: float = 0.0
-    """Time that hedges saved: from a hedge's answer to the end of the attempt it beat, which is
-    no later than that would have answered."""
+    twin: Leaf | None = None
 
     @property
-    def in_flight(self) -> int:
-        """Attempts that have not ended."""
-        return sum(self.sent.values()) - sum(self.ended.values())
+    def dropped(self) -> bool:
+        """Whether it never began because its twin had."""
+        return self.fate == "cancelled" and self.reason == "twin_began"
 
-
-@dataclass(slots=True)
-class Tally:
-    """Attempts of one gather, as its answer reports them."""
-
-    sent: int = 0
-    hedged: int = 0
-    hedge_wins: int = 0
-    failed_over: int = 0
-    cancelled: int = 0
-    denied: int = 0
+    @property
+    def done_for_nothing(self) -> bool:
+        """Whether it has ended and cost its leaf no work."""
+        return self.fate == "cancelled" and not self.service_us
 
 
 @dataclass(slots=True)
@@ -191,21 +132,31 @@ class Race(msgspec.Struct, gc=False):
         """Whether there is an answer or the certainty that none will come."""
         return self.reply is not None or self.missing is not None
 
-    def start(self, number: int, terms: Terms, now: float) -> Attempt | None:
-        """Send to the best replica; None, and the race lost, where there is none."""
+    def start(self, number: int, terms: Terms, now: float, *, tied: bool = False) -> Attempt | None:
+        """Send to the best replica; None, and the race lost, where there is none.
+
+        ``tied``: it names a twin, if there is a second replica.
+        """
         leaf = choose(self.replicas, (), terms.random, now)
         if leaf is None:
             self.missing = "no_replica"
             return None
-        return self._send(number, leaf, "primary", terms, now)
+        primary = self._send(number, leaf, "primary", terms, now)
+        if tied:
+            primary.twin = choose(self.replicas, [leaf], terms.random, now)
+        return primary
 
     def hedge(
-        self, number: int, terms: Terms, now: float
+        self, number: int, terms: Terms, now: float, tied_to: Attempt | None = None
     ) -> Attempt | Literal["no_candidate", "denied"]:
         """Send a copy to a replica not tried yet, if there is one, and a token for it, and the
         shard has not had too many.
+
+        ``tied_to`` has named the only one that will do. Of tied copies, those count that are
+        done twice.
         """
-        leaf = choose(self.replicas, [a.leaf for a in self.attempts], terms.random, now)
+        twin = tied_to and tied_to.twin
+        leaf = choose([twin] if twin else self.replicas, self._tried(), terms.random, now)
         if leaf is None:
             terms.ledger.no_candidate += 1
             return "no_candidate"
@@ -214,9 +165,13 @@ class Race(msgspec.Struct, gc=False):
             return "no_candidate"
         if not self._afford(terms, now):
             return "denied"
-        terms.budget.hedged(self.shard)
         terms.tally.hedged += 1
-        return self._send(number, leaf, "hedge", terms, now)
+        if tied_to is None:
+            terms.budget.hedged(self.shard)
+            return self._send(number, leaf, "hedge", terms, now)
+        copy = self._send(number, leaf, "tied", terms, now)
+        copy.twin = tied_to.leaf
+        return copy
 
     def may_probe(self, leaf: Leaf) -> bool:
         """Whether ``leaf`` is a replica that this race has not tried."""
@@ -249,7 +204,7 @@ class Race(msgspec.Struct, gc=False):
         else:
             attempt.leaf.answered(took_s)
             terms.history.finished(took_s)
-            if attempt.kind == "hedge":
+            if attempt.kind in SECOND_ATTEMPTS:
                 terms.ledger.hedge_wins += 1
                 terms.tally.hedge_wins += 1
         self.reply = reply
@@ -281,18 +236,11 @@ class Race(msgspec.Struct, gc=False):
                 # The work had begun and was done: the wait was cancelled, not the measurement.
                 _took(attempt, now - attempt.sent_s)
             return None
-        self._end(attempt, "failed", terms, now)
-        attempt.leaf_gone = reason == "gone"
-        attempt.reason = reason
-        terms.ledger.failures[reason] += 1
         conduct = CONDUCT[reason]
-        if conduct.blame:
-            attempt.leaf.failed(now)
-            terms.budget.failed(now)
-        if reason == "busy":
-            terms.budget.push_back(now)
-        if reason == "expired" and attempt.kind == "probe":
-            attempt.leaf.probe_took_at_least(now - attempt.sent_s)
+        if reason == "twin_began" and attempt.twin is not None:
+            self._drop(attempt, terms, now)
+        else:
+            self._fail(attempt, reason, conduct, terms, now)
         if self.decided or (self.in_flight and self._is_waited_for()):
             return None
         leaf = None if too_late else self._next_replica(conduct, terms, now)
@@ -311,6 +259,35 @@ class Race(msgspec.Struct, gc=False):
             self.missing = missing
         return self._cancel_rest(terms, now, probes_too=True) if self.in_flight else ()
 
+    def _drop(self, attempt: Attempt, terms: Terms, now: float) -> None:
+        """End a tied copy whose twin has begun: it waited, and cost nothing."""
+        self._end(attempt, "cancelled", terms, now)
+        attempt.reason = "twin_began"
+        terms.ledger.tied_dropped += 1
+        waited_s = now - attempt.sent_s
+        terms.history.at_least(waited_s)
+        attempt.leaf.took_at_least(waited_s)
+
+    def _fail(
+        self, attempt: Attempt, reason: FailureReason, conduct: Conduct, terms: Terms, now: float
+    ) -> None:
+        """End an attempt that has failed, and tell whom it concerns."""
+        self._end(attempt, "failed", terms, now)
+        attempt.leaf_gone = reason == "gone"
+        attempt.reason = reason
+        terms.ledger.failures[reason] += 1
+        if conduct.blame:
+            attempt.leaf.failed(now)
+            terms.budget.failed(now)
+        if reason == "busy":
+            terms.budget.push_back(now)
+        if reason == "expired" and attempt.kind == "probe":
+            attempt.leaf.probe_took_at_least(now - attempt.sent_s)
+
+    def _tried(self) -> list[Leaf]:
+        """Leaves that have the leg, or have had it for more than a place in the queue."""
+        return [a.leaf for a in self.attempts if not a.dropped]
+
     def _next_replica(self, conduct: Conduct, terms: Terms, now: float) -> Leaf | None:
         if not conduct.next_replica:
             return None
@@ -318,7 +295,7 @@ class Race(msgspec.Struct, gc=False):
             return None
         if self._counted_attempts() >= terms.attempts_max:
             return None
-        leaf = choose(self.replicas, [a.leaf for a in self.attempts], terms.random, now)
+        leaf = choose(self.replicas, self._tried(), terms.random, now)
         if leaf is None:
             terms.ledger.no_candidate += 1
             return None
@@ -338,7 +315,9 @@ class Race(msgspec.Struct, gc=False):
         """Attempts made for the answer, that somebody is doing or has done: those on lost leaves
         cost nobody.
         """
-        return sum(a.reason not in LOST and a.kind != "probe" for a in self.attempts)
+        return sum(
+            a.reason not in LOST and a.kind != "probe" and not a.dropped for a in self.attempts
+        )
 
     def _is_waited_for(self) -> bool:
         """Whether an attempt is in flight that is not a mere probe."""
@@ -363,6 +342,19 @@ class Race(msgspec.Struct, gc=False):
         terms.ledger.ended[fate] += 1
         if not attempt.cancel_sent:
             self.in_flight -= 1
+        if attempt.twin is not None:
+            self._settle_tie(attempt, terms)
+
+    def _settle_tie(self, attempt: Attempt, terms: Terms) -> None:
+        """Give the token back if one copy of two was never begun; count it if both were."""
+        other = next((a for a in self.attempts if a.twin is not None and a is not attempt), None)
+        if other is None or other.done_for_nothing:
+            return
+        if attempt.done_for_nothing:
+            terms.budget.give_back()
+        elif attempt.service_us and other.service_us:
+            terms.ledger.tied_duplicates += 1
+            terms.budget.hedged(self.shard)
 
     def _end_late(self, attempt: Attempt, fate: Fate, terms: Terms, now: float) -> None:
         """End an attempt that nobody waits for: what it cost, and what waiting would have."""

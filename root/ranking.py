@@ -58,6 +58,11 @@ FAIR = 0.5
 UNKNOWN_LATENCY_S = 0.005
 """Where there is no measurement at all, anywhere. Only ratios between leaves matter."""
 
+ROUND_TRIP_START_S = 0.001
+"""What a message there and back takes, before it was measured: no less than on one machine."""
+ROUND_TRIP_SMOOTHING = 0.2
+"""Weight of one ping: five a second make the last second count."""
+
 PROBES = 8
 """A leaf on probation is judged by the mean of so many probes, the last ones: at five a second
 that takes under two seconds, and one stall among them keeps it waiting for no longer."""
@@ -116,6 +121,7 @@ class Leaf:
         "penalized_until_s",
         "preferred",
         "probe",
+        "round_trip_s",
         "trial",
     )
 
@@ -128,6 +134,7 @@ class Leaf:
         self.connected = True
         self.joined_s = now
         self.latency_s = latency_s
+        self.round_trip_s = ROUND_TRIP_START_S
         self.outstanding = 0
         self.penalized_until_s = now + SLOW_START_S
         self.idle_from_s = now + IDLE_S
@@ -163,6 +170,10 @@ class Leaf:
         self.latency_s += SMOOTHING * (seconds - self.latency_s)
         if self._failing:
             self._failing *= 1.0 - FAILURE_SMOOTHING
+
+    def ponged(self, seconds: float) -> None:
+        """Learn from a ping that came back after ``seconds``: no worker was in its way."""
+        self.round_trip_s += ROUND_TRIP_SMOOTHING * (seconds - self.round_trip_s)
 
     def took_at_least(self, seconds: float) -> None:
         """Learn from an attempt given up after ``seconds``: it can only speak for slower."""

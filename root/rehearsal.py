@@ -34,9 +34,10 @@ from root.budget import Budget, BudgetTerms
 from root.gather import Action, AlarmRang, AttemptsReplied, Gather, SendAttempt
 from root.hedging import Adaptive, Policy
 from root.latency import Latency
+from root.ledger import Ledger
 from root.pace import Pace
 from root.pursuit import Phase, Pursuit
-from root.race import Attempt, Ledger, Terms
+from root.race import Attempt, Terms
 from root.ranking import Leaf
 from root.topology import View
 

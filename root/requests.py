@@ -26,7 +26,7 @@ NAME_CHARS_MAX: Final = 80
 DETAIL_CHARS_MAX: Final = 300
 """What a request calls things goes back in the error, but not all of it."""
 
-HedgeName = Literal["off", "shadow", "fixed", "quantile", "sibling", "adaptive", "together"]
+HedgeName = Literal["off", "shadow", "fixed", "quantile", "sibling", "adaptive", "together", "tied"]
 
 
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

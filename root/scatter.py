@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from leaf.protocol import Documents, Hits, Priority
+from root.conduct import FailureReason
 from root.gather import (
     Action,
     AlarmRang,
@@ -26,7 +27,7 @@ from root.gather import (
     Outcome,
     SendAttempt,
 )
-from root.race import Attempt, FailureReason
+from root.race import Attempt
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -34,7 +35,8 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     ``body`` is the JSON of the protocol's SearchBody, FetchBody or LookupBody, encoded once.
     ``ordinals`` (fetch only) names the documents wanted of each shard. ``query`` is this root's
-    number of the request, the same in all of its phases.
+    number of the request, the same in all of its phases. ``tie`` is what tied copies know each
+    other by: random, and nobody else's.
     """
 
     kind: str
@@ -44,6 +46,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
     priority: Priority = "interactive"
     ordinals: Mapping[int, Sequence[int]] | None = None
     query: int | None = None
+    tie: str = ""
 
     @property
     def reply_type(self) -> type[Hits | Documents]:

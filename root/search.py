@@ -9,6 +9,7 @@ the request started with.
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,14 +28,15 @@ from root.discovery import Fleet
 from root.enough import Enough
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
-from root.hedging import MIN_SAMPLES, Off, Policy, Shadow
+from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.latency import Latency
+from root.ledger import Ledger
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
 from root.query import check_text, check_tree, cost_class, is_exact, parse
-from root.race import Ledger, Terms
+from root.race import Terms
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
@@ -52,6 +54,9 @@ DEPTH_MARGIN: Final = 4
 DEPTH_SHARE: Final = 10.0
 """A shard returns this many more than could be on the page, and a share that grows with the
 slack: near-ties within one shard may change places when they get their exact scores."""
+
+TIE_BYTES: Final = 16
+"""Who knows a tie can have its legs dropped: nobody guesses so many random bytes."""
 
 RETRY_AFTER_S: Final = 1
 NOTHING_FOUND: Final = Finalists([], 0, 0)
@@ -124,8 +129,9 @@ class Searches:
         default.
         """
         policy = self.settings.policy(self.settings.hedge)
+        alone = [(0, [channel.leaf for channel in self.fleet.channels.values()])]
         return {
-            name: policy.delay_s(history, Gather([(0, ())], policy, self._terms(name, 0.0), 0.0))
+            name: policy.delay_s(history, Gather(alone, policy, self._terms(name, 0.0), 0.0))
             for name, history in self.histories.items()
             if history.samples >= MIN_SAMPLES
         }
@@ -225,6 +231,8 @@ class Searches:
         ask = Ask(
             kind, view.card.generation, body, deadline_s, request.priority, ordinals, pursuit.number
         )
+        if isinstance(policy, Tied):
+            ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
         return outcome

@@ -136,6 +136,16 @@ class _Collector:
             value=ledger.crowded,
         )
         yield CounterMetricFamily(
+            "hedgerow_tied_dropped",
+            "Tied copies that left a queue unstarted because the other one had begun.",
+            value=ledger.tied_dropped,
+        )
+        yield CounterMetricFamily(
+            "hedgerow_tied_duplicates",
+            "Tied copies that were worked on although the other one was.",
+            value=ledger.tied_duplicates,
+        )
+        yield CounterMetricFamily(
             "hedgerow_wasted_service_seconds",
             "Work that leaves did for attempts that were not needed any more.",
             value=ledger.wasted_service_us / 1e6,

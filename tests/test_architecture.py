@@ -15,7 +15,7 @@ PACKAGES: Final = ("root", "leaf", "index_data", "bench")
 
 DECISIONS: Final = (
     *("errors", "topology", "latency", "budget", "hedging"),
-    *("pace", "probation", "ranking", "race", "gather", "enough", "merge"),
+    *("pace", "probation", "ranking", "conduct", "ledger", "race", "gather", "enough", "merge"),
 )
 """Modules of the root that decide: values in, values out."""
 
@@ -24,7 +24,13 @@ PURE: Final = (
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
     *("root.shapes", "root.canary"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),
-    *("leaf.protocol", "leaf.admission", "index_data.placement", "index_data.partition"),
+    *(
+        "leaf.protocol",
+        "leaf.admission",
+        "leaf.ties",
+        "index_data.placement",
+        "index_data.partition",
+    ),
 )
 
 IMPURE: Final = frozenset({"asyncio", "time", "datetime", "logging", "threading", "socket"})

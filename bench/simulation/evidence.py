@@ -33,14 +33,19 @@ class Evidence:
         self.corpus = run.swarm.corpus
         self.sent = [attempt for attempts in run.fleet.sends.values() for attempt in attempts]
         self.cases = list(_cases(run))
-        self.spending = Spending(
-            self.settings.budget,
-            self.corpus.shards,
-            [(o.decided_s, len(o.replies)) for o in map(outcome_of, run.fleet.sends)],
-            [a.sent_s for case in self.cases for a in case.attempts if case.costs(a)],
-        )
+        took = [(case, a) for case in self.cases for a in case.attempts if case.costs(a)]
+        self.spending = self._spending([a for case, a in took if not case.gave_back(a)])
+        # Tokens that tied copies had for a while were not there for others.
+        self.lending = self._spending([a for _, a in took])
         self._busy_s = sorted(a.ended_s for a in self.sent if a.reason == "busy")
         self._names = [leaf.leaf.name for leaf in run.fleet.leaves]
+
+    def _spending(self, took: Sequence[Attempt]) -> Spending:
+        """What the budget should have said if these attempts had each taken a token for good."""
+        outcomes = map(outcome_of, self.run.fleet.sends)
+        earned = [(outcome.decided_s, len(outcome.replies)) for outcome in outcomes]
+        spent = [attempt.sent_s for attempt in took]
+        return Spending(self.settings.budget, self.corpus.shards, earned, spent)
 
     def holders(self, shard: int) -> set[str]:
         """The leaves that hold a shard, when they are there."""
@@ -128,20 +133,26 @@ class Case:
     def counted_before(self, attempt: Attempt) -> int:
         """Attempts for the answer that somebody was doing or had done when one was sent."""
         return sum(
-            not (a.reason in FREE and a.ended_s <= attempt.sent_s)
+            not ((a.reason in FREE or a.dropped) and a.ended_s <= attempt.sent_s)
             for a in self.attempts
             if a.number < attempt.number and a.kind != "probe"
         )
 
     def failed_at(self, second: float) -> list[Attempt]:
-        """Attempts that failed at an instant."""
-        return [a for a in self.attempts if a.fate == "failed" and a.ended_s == second]
+        """Attempts that failed, or were dropped, at an instant."""
+        ended = [a for a in self.attempts if a.ended_s == second]
+        return [a for a in ended if a.fate == "failed" or a.dropped]
 
     def costs(self, attempt: Attempt) -> bool:
         """Whether it takes a token: all but primaries, and failovers that are free."""
         if attempt.kind != "failover":
             return attempt.kind != "primary"
         return all(a.reason not in FREE for a in self.failed_at(attempt.sent_s))
+
+    def gave_back(self, attempt: Attempt) -> bool:
+        """Whether its token came back: that of tied copies of which one was never begun."""
+        pair = [a for a in self.attempts if a.twin is not None]
+        return attempt.kind == "tied" and any(a.done_for_nothing for a in pair)
 
 
 def is_canary(flight: Flight) -> bool:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from bench.simulation import race_rules, request_rules
 from bench.simulation.evidence import Evidence
 from bench.simulation.swarm import Run
+from root.ledger import SECOND_ATTEMPTS
 
 RECOVERED_TIMES: Final = 3.0
 RECOVERED_S: Final = 0.02
@@ -86,7 +87,7 @@ def hedging_returns(evidence: Evidence) -> Iterator[str]:
         return
     before, after = (
         [
-            attempt.kind == "hedge"
+            attempt.kind in SECOND_ATTEMPTS
             for request in evidence.run.calm(after=after)
             for flight in request.flights
             for attempt in flight.gather.attempts
@@ -94,7 +95,7 @@ def hedging_returns(evidence: Evidence) -> Iterator[str]:
         for after in (False, True)
     )
     arrived_s = [request.arrived_s for request in evidence.run.calm(after=True)]
-    could = not any(map(evidence.spending.may_be_empty, arrived_s))
+    could = not any(map(evidence.lending.may_be_empty, arrived_s))
     if sum(before) >= HEDGED_MIN and could and not sum(after):
         yield f"{sum(before)} hedges before the trouble, and none after it"
 

@@ -7,7 +7,8 @@ from typing import Final
 
 from bench.simulation.evidence import FREE, INSTANT_S, Case, Evidence
 from root.budget import PUSH_BACK_S
-from root.race import CONDUCT, FATES
+from root.conduct import CONDUCT
+from root.ledger import FATES, SECOND_ATTEMPTS
 
 HEDGELESS: Final = frozenset({"off", "shadow"})
 """Policies by which no attempt is ever late."""
@@ -26,7 +27,7 @@ def one_answer_a_shard(_: Evidence, case: Case) -> Iterator[str]:
 
 def no_replica_is_asked_twice(evidence: Evidence, case: Case) -> Iterator[str]:
     """And none that does not hold the shard."""
-    names = [attempt.leaf.name for attempt in case.attempts]
+    names = [attempt.leaf.name for attempt in case.attempts if not attempt.dropped]
     if len(set(names)) < len(names) or not evidence.holders(case.shard).issuperset(names):
         yield f"asked {', '.join(names)}; held by {sorted(evidence.holders(case.shard))}"
 
@@ -57,6 +58,8 @@ def losers_are_cancelled_at_once(evidence: Evidence, case: Case) -> Iterator[str
             if cancelled_s not in {None, case.outcome.decided_s}:
                 yield f"probe cancelled at {cancelled_s} s, decided at {case.outcome.decided_s} s"
             continue
+        if attempt.dropped:  # its twin had begun, whatever became of the race
+            continue
         if cancelled_s is None and attempt.ended_s > case.decided_s:
             yield f"{attempt.kind} on {attempt.leaf.name} was not cancelled"
         if cancelled_s is not None and cancelled_s != case.decided_s:
@@ -66,11 +69,11 @@ def losers_are_cancelled_at_once(evidence: Evidence, case: Case) -> Iterator[str
 
 
 def every_attempt_has_one_fate(_: Evidence, case: Case) -> Iterator[str]:
-    """And a reason where it failed, and there only."""
+    """And a reason where it failed or was dropped, and there only."""
     for attempt in case.attempts:
         if attempt.fate not in FATES:
             yield f"{attempt.kind} on {attempt.leaf.name} is {attempt.fate}"
-        elif (attempt.fate == "failed") != (attempt.reason is not None):
+        elif (attempt.fate == "failed" or attempt.dropped) != (attempt.reason is not None):
             yield f"{attempt.fate} for {attempt.reason}"
 
 
@@ -79,7 +82,7 @@ def hedges_are_allowed(evidence: Evidence, case: Case) -> Iterator[str]:
     and not while leaves push back.
     """
     priority, policy = case.request.asked.priority, case.flight.gather.policy.name
-    for hedge in (attempt for attempt in case.attempts if attempt.kind == "hedge"):
+    for hedge in (attempt for attempt in case.attempts if attempt.kind in SECOND_ATTEMPTS):
         if priority == "batch" or policy in HEDGELESS:
             yield f"a hedge of a {priority} search by policy {policy}"
         if case.counted_before(hedge) >= evidence.settings.attempts_max:
@@ -145,8 +148,10 @@ def _may_not_go_on(evidence: Evidence, case: Case, last_s: float) -> bool:
     causes = {attempt.reason for attempt in case.failed_at(last_s)}
     if sum(attempt.reason in FREE for attempt in case.attempts) > case.losses_max:
         return True
-    counted = sum(a.reason not in FREE and a.kind != "probe" for a in case.attempts)
-    no_room = counted >= evidence.settings.attempts_max or evidence.spending.may_be_empty(last_s)
+    counted = sum(
+        a.reason not in FREE and a.kind != "probe" and not a.dropped for a in case.attempts
+    )
+    no_room = counted >= evidence.settings.attempts_max or evidence.lending.may_be_empty(last_s)
     return bool(causes & HOPELESS) or (no_room and not causes <= FREE)
 
 

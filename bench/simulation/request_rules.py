@@ -10,6 +10,7 @@ from bench.simulation.evidence import INSTANT_S, Evidence, is_canary, outcome_of
 from bench.simulation.watched import Request
 from leaf.protocol import BrokenAnswer, Hits
 from root.errors import BadRequest, FleetError, NoShards, NotCovered, Overloaded, Quarantined
+from root.ledger import SECOND_ATTEMPTS
 from root.search import FETCH_SHARE
 
 
@@ -138,8 +139,8 @@ def its_attempts_are_told(evidence: Evidence, request: Request) -> Iterator[str]
     told = {name: number for name, number in body["attempts"].items() if name != "denied"}
     seen = {
         "sent": len(attempts),
-        "hedged": sum(a.kind == "hedge" for a in attempts),
-        "hedge_wins": sum(a.kind == "hedge" and a.fate == "won" for a in attempts),
+        "hedged": sum(a.kind in SECOND_ATTEMPTS for a in attempts),
+        "hedge_wins": sum(a.kind in SECOND_ATTEMPTS and a.fate == "won" for a in attempts),
         "failed_over": sum(a.kind == "failover" for a in attempts),
         "cancelled": sum(a.leg in evidence.run.fleet.cancelled_s for a in attempts),
     }

@@ -9,7 +9,8 @@
 
 It has a queue and workers. A script says of each leg how long it is worked on and how
 it ends. Cancels take legs out of the queue; what is being worked on is finished and its
-answer dropped; both are acknowledged. Messages travel for ``TRAVEL_S`` each way, in order.
+answer dropped; both are acknowledged. A leaf that begins a tied leg tells the other one, which
+drops its copy if that waits. Messages travel for ``TRAVEL_S`` each way, in order.
 The leaf counts what it received, finished, refused and dropped, and for how long it worked.
 
 Times are seconds of the loop that runs when the fleet is made, virtual or not.
@@ -20,14 +21,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal, NamedTuple
 
 from bench.simulation.answers import hits
 from leaf.protocol import Documents, Hits
-from root.race import Attempt, FailureReason
+from leaf.ties import Ties, Waiting
+from root.conduct import FailureReason
+from root.race import Attempt
 from root.ranking import Leaf
 from root.scatter import Flight
 
@@ -72,6 +75,7 @@ class Leg:
 EXPIRED: Final = Deed(0.0, "expired")
 NOT_HELD: Final = Deed(0.0, "unknown_generation")
 HANGS: Final = Deed(math.inf)
+TWIN_BEGAN: Final = Deed(0.0, "twin_began")
 
 Script = Callable[[Leg], Deed]
 Answer = Callable[[Leg, int, int], Hits | Documents]
@@ -141,6 +145,8 @@ class ScriptedLeaf:
         self.empty_handed = False
         self.received: list[Leg] = []
         self.quiet_from_s = math.inf
+        self.peers: Mapping[str, ScriptedLeaf] = {}
+        self.tells_peers = True
         self._loop = asyncio.get_running_loop()
         self._finished = self._refused = self._dropped = 0
         self._worked_s = 0.0
@@ -156,6 +162,7 @@ class ScriptedLeaf:
         self._inbox: deque[Callable[[], None]] = deque()
         self._outbox: deque[Callable[[], None]] = deque()
         self._asleep: list[Callable[[], None]] | None = None
+        self._ties = Ties()
 
     @property
     def counts(self) -> Counts:
@@ -238,6 +245,9 @@ class ScriptedLeaf:
             self._end(leg, leg.deed)
             return
         self._queue.append(leg)
+        if leg.attempt.twin is not None:
+            here = (leg.shard, Waiting(0, leg.attempt.leg))
+            self._drop(self._ties.arrived(leg.flight.ask.tie, [here], leg.arrived_s))
         self._start_next()
 
     def _start_next(self) -> None:
@@ -249,8 +259,29 @@ class ScriptedLeaf:
                 continue
             leg.started_s = now
             self._working += 1
+            self._tell_twin(leg)
             if leg.deed.work_s < math.inf:
                 self._loop.call_later(leg.deed.work_s, self._worked, leg, self._life)
+
+    def _tell_twin(self, leg: Leg) -> None:
+        if leg.attempt.twin is not None and self.tells_peers:
+            self.peers[leg.attempt.twin.name].hear_begun(leg.flight.ask.tie, leg.shard)
+
+    def hear_begun(self, key: str, shard: int) -> None:
+        """Hear from another leaf that it has begun a tied leg."""
+
+        def hear() -> None:
+            self._drop(self._ties.begun(key, [shard], self._loop.time()))
+
+        self._post(self._inbox, lambda: self._awake(hear))
+
+    def _drop(self, waiting: Sequence[Waiting]) -> None:
+        for _, number in waiting:
+            leg = self._owed.get(number)
+            if leg in self._queue:
+                assert leg is not None  # noqa: S101 (what is queued is a leg)
+                self._queue.remove(leg)
+                self._end(leg, TWIN_BEGAN)
 
     def _worked(self, leg: Leg, life: int) -> None:
         if life == self._life:

@@ -12,24 +12,27 @@ the driver are the product's own, in simulation as alive.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bench.simulation.scripted import WORKERS, Answer, Script, ScriptedLeaf, one_hit
+from bench.simulation.scripted import TRAVEL_S, WORKERS, Answer, Script, ScriptedLeaf, one_hit
 from bench.workload import Schedule
 from index_data.manifest import Field, GenerationCard
 from leaf.protocol import PROTOCOL_VERSION, LeafHello
 from root.budget import Budget, BudgetTerms
+from root.conduct import FailureReason
 from root.discovery import Fleet
 from root.gather import Gather, Outcome
 from root.hedging import Policy
 from root.latency import Latency
+from root.ledger import Ledger
 from root.pace import Pace
 from root.probation import Probation
-from root.race import Attempt, FailureReason, Ledger, Terms
+from root.race import Attempt, Terms
 from root.ranking import Leaf
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held
@@ -73,9 +76,19 @@ class ScriptedFleet(Fleet):
         self._channels = list(self.channels.values())
         self.leaves = [ScriptedLeaf(c.leaf, script, answer, workers) for c in self._channels]
         self._by_url = dict(zip(self.channels, self.leaves, strict=True))
-        self._legs = 0
+        for leaf in self.leaves:
+            leaf.peers = self._by_url
+            leaf.leaf.round_trip_s = 2.0 * TRAVEL_S
+        self._legs = itertools.count(1)
         for number in range(len(holdings)):
             self.come_back(number)
+
+    def join(self, other: ScriptedFleet) -> None:
+        """Reach the very leaves of another fleet, as one more root does, before anything is sent.
+
+        Only the other one can lose them.
+        """
+        self.leaves, self._by_url, self._legs = other.leaves, other._by_url, other._legs
 
     async def run(self) -> None:
         """Do nothing until cancelled: there is nothing to connect to."""
@@ -91,8 +104,7 @@ class ScriptedFleet(Fleet):
 
     def send(self, attempt: Attempt, flight: Flight) -> None:
         """Send a leg; legs are numbered through the whole fleet."""
-        self._legs += 1
-        self._by_url[attempt.leaf.name].send(attempt, flight, self._legs)
+        self._by_url[attempt.leaf.name].send(attempt, flight, next(self._legs))
 
     def cancel(self, attempt: Attempt) -> None:
         """Cancel a leg."""
@@ -158,7 +170,7 @@ class BareRoot:
         attempts_max: int = 2,
         seed: int = 0,
     ) -> None:
-        """``seed`` is of the choice of replicas."""
+        """``seed`` is of the choice of replicas; roots with the same leaves need different ones."""
         now = asyncio.get_running_loop().time()
         self.fleet = fleet
         self.policy = policy
@@ -169,6 +181,8 @@ class BareRoot:
         self.history = Latency(now)
         self.pace = Pace()
         self.probation = Probation(self.budget, now)
+        self.seed = seed
+        self._ties = 0
         self._random = Random(f"{seed}:replicas")
         self._view = fleet.view()
 
@@ -185,7 +199,8 @@ class BareRoot:
         self.budget.fit(len(self._view.replicas))
         self.probation.look(self._view.replicas, now)
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
-        ask = Ask("search", GENERATION, body, deadline_s)
+        self._ties += 1
+        ask = Ask("search", GENERATION, body, deadline_s, tie=f"{self.seed}:{self._ties}")
         outcome = await scatter(gather, ask, self.fleet)
         return Seen(now, asyncio.get_running_loop().time() - now, outcome, gather)
 

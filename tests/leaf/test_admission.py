@@ -138,6 +138,16 @@ def test_a_leg_in_hand_is_marked_when_it_is_cancelled() -> None:
     assert asked.revoked == {1}
 
 
+def test_a_leg_in_hand_goes_on_where_only_those_that_wait_are_to_go() -> None:
+    """Its twin has begun, but so has it."""
+    waiting = queue()
+    asked = group(0, 3)
+    waiting.offer(asked, now=0.0)
+    waiting.take(2, now=0.0)
+    assert [numbers(bite) for bite in waiting.cancel(1, [1, 2], taken_too=False)] == [[2]]
+    assert asked.revoked == set()
+
+
 def test_a_cancel_of_an_unknown_leg_changes_nothing() -> None:
     """Answers and cancels cross on the wire; another channel's legs are not ours to cancel."""
     waiting = queue()

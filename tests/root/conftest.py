@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 
 from root.budget import Budget, BudgetTerms
 from root.latency import Latency
-from root.race import Ledger, Terms
+from root.ledger import Ledger
+from root.race import Terms
 from root.ranking import Leaf
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -230,3 +230,13 @@ def test_a_burst_below_one_token_is_refused() -> None:
 def test_a_shard_may_get_some_times_its_share(load: float, share: float) -> None:
     """Four times what is allowed everywhere, and a tenth at least."""
     assert BudgetTerms(max_extra_load=load).shard_share_max == pytest.approx(share)
+
+
+def test_a_token_that_is_given_back_can_be_spent_again() -> None:
+    """But no more can be saved up than a burst."""
+    budget = Budget(BudgetTerms(0.05, 0.0, 1.0), 0.0)
+    assert budget.spend(0.0)
+    assert not budget.spend(0.0)
+    budget.give_back()
+    budget.give_back()
+    assert budget.level(0.0) == 1.0

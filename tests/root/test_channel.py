@@ -13,12 +13,14 @@ import pytest
 import root.channel
 from bench.simulation.answers import hits
 from bench.simulation.scripted_fleet import GENERATION, BareRoot, Seen, card
-from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello
+from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello, Tie
 from root.budget import BudgetTerms
 from root.channel import Channel
 from root.discovery import Fleet
-from root.hedging import Off
+from root.hedging import MIN_SAMPLES, Off, Tied
+from root.ranking import ROUND_TRIP_START_S
 from tests.sim.loopback import (
+    PATIENCE_S,
     LeafServer,
     answers,
     connected,
@@ -272,3 +274,46 @@ def test_a_leaf_is_heard_of_as_long_as_it_answers_pings(monkeypatch: pytest.Monk
         assert fleet.heard_s(the_leaf) < now()
 
     with_one_leaf(body)
+
+
+def test_pings_measure_the_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the frame that has the ping to the frame that has the pong; no leg is in it."""
+    monkeypatch.setattr(root.channel, "PING_EVERY_S", 0.001)
+
+    async def body(leaf: LeafServer, fleet: Fleet, root: BareRoot) -> None:
+        measured = only(fleet).leaf
+        await until(lambda: measured.round_trip_s != ROUND_TRIP_START_S)
+        assert 0.0 < measured.round_trip_s < PATIENCE_S
+
+    with_one_leaf(body)
+
+
+def test_tied_legs_name_the_other_leaf() -> None:
+    """The first copy's ask has the address of the leaf that the second goes to, the second's has
+    that of the first; both have the same key.
+    """
+
+    async def main() -> None:
+        held = holding(card(1), [0])
+        async with (
+            LeafServer(held) as one,
+            LeafServer(held, name="leaf-1") as two,
+            connected(one, two) as fleet,
+        ):
+            bare = BareRoot(fleet, Tied(), PLENTY, timeout_s=30.0)
+            for _ in range(MIN_SAMPLES):
+                bare.history.finished(0.010)
+            query = asyncio.create_task(bare.query())
+            frames = await asyncio.gather(one.frame(), two.frame())
+            asks = [frame.asks[0] for frame in frames]
+            assert [ask.tie for ask in asks] == [
+                Tie("0:1", (two.url,), (0,)),
+                Tie("0:1", (one.url,), (0,)),
+            ]
+            await one.send(refusals=[Refusal(0, 5, 0, "twin_began")])
+            await two.send(hits=answers(frames[1]))
+            assert (await query).complete
+            assert bare.ledger.tied_dropped == 1
+            assert bare.accounted
+
+    asyncio.run(main())

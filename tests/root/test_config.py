@@ -9,7 +9,7 @@ import pytest
 
 from root.budget import BudgetTerms
 from root.config import Settings
-from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Sibling, Together
+from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Sibling, Tied, Together
 from root.requests import HedgeName
 
 
@@ -30,6 +30,7 @@ def test_the_defaults_are_legal_and_as_documented() -> None:
         ("sibling", Sibling(0.75, 3.0)),
         ("adaptive", Adaptive()),
         ("together", Together()),
+        ("tied", Tied()),
     ],
 )
 def test_a_policy_is_made_with_the_operators_parameters(name: str, policy: Policy) -> None:

@@ -23,7 +23,12 @@ from root.scatter import Ask
 
 def group(body_bytes: int, legs: int = 1) -> Group:
     """Legs of an ask with a body of that size."""
-    return Ask("search", "g", b"x" * body_bytes, 1.0), 0, list(range(legs))
+    return Ask("search", "g", b"x" * body_bytes, 1.0), 0, list(range(legs)), {}
+
+
+def read_back(group: Group, now: float) -> protocol.Ask:
+    """The group's ask as a leaf reads it."""
+    return msgspec.json.decode(orjson.dumps(written_ask(group, now)), type=protocol.Ask)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +83,17 @@ def test_holdings_that_cannot_be_are_refused(said: LeafHello, problem: str) -> N
 def test_an_ask_is_written_as_the_contract_has_it() -> None:
     """With the time that is left, and with ordinals and number where there are any."""
     ask = Ask("fetch", "g", b"{}", 1.0, ordinals={7: [4, 2], 8: [1]}, query=12)
-    read = msgspec.json.decode(orjson.dumps(written_ask(ask, 3, [8, 7], 0.75)), type=protocol.Ask)
+    read = read_back((ask, 3, [8, 7], {}), 0.75)
     assert (read.first, read.shards, read.ordinals) == (3, (8, 7), ((1,), (4, 2)))
     assert (read.budget_ms, read.query) == (250.0, 12)
     plain = Ask("search", "g", b"{}", 1.0)
-    read = msgspec.json.decode(orjson.dumps(written_ask(plain, 0, [0], 2.0)), type=protocol.Ask)
+    read = read_back((plain, 0, [0], {}), 2.0)
     assert (read.budget_ms, read.query, read.ordinals) == (0.0, None, ())
+
+
+def test_legs_that_are_tied_name_their_twins() -> None:
+    """Each address is written once; a leg between them that is not tied names nobody."""
+    ask = Ask("search", "g", b"{}", 1.0, tie="secret")
+    tie = read_back((ask, 0, [8, 7, 6, 5], {0: "http://b", 1: "http://c", 3: "http://b"}), 0.0).tie
+    assert tie == protocol.Tie("secret", ("http://b", "http://c"), (0, 1, None, 0))
+    assert read_back((ask, 0, [8], {}), 0.0).tie is None

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 )
 
 from root.budget import BudgetTerms
+from root.conduct import CONDUCT, LOST, FailureReason
 from root.gather import (
     Action,
     AlarmRang,
@@ -30,17 +31,18 @@ from root.gather import (
     Outcome,
     SendAttempt,
 )
-from root.hedging import Fixed, Off, Policy, Quantile
+from root.hedging import Fixed, Off, Policy, Quantile, Tied
 from root.latency import Latency
+from root.ledger import FATES, SECOND_ATTEMPTS
 from root.probation import PROBE_EVERY_S, UNPROBED_S, Probation
-from root.race import CONDUCT, FATES, LOST, Attempt, FailureReason, IllegalEvent, Terms
+from root.race import Attempt, IllegalEvent, Terms
 from tests.root.conftest import NOTHING_EXTRA, PLENTY, history_of, leaves, terms
 
 LEAVES = 4
 GATHERS_MAX = 4
 TIGHT = BudgetTerms(max_extra_load=0.2, floor_per_s=1.0, burst=2.0)
 
-policies = st.sampled_from([Off(), Fixed(0.0), Fixed(0.02), Quantile(0.9)])
+policies = st.sampled_from([Off(), Fixed(0.0), Fixed(0.02), Quantile(0.9), Tied()])
 replica_sets = st.lists(
     st.lists(st.integers(0, LEAVES - 1), unique=True, max_size=LEAVES), min_size=1, max_size=4
 )
@@ -236,13 +238,17 @@ class Gathers(RuleBasedStateMachine):
     @invariant()
     def no_race_tries_a_leaf_twice(self) -> None:
         for gather in self.gathers:
-            tried = Counter((attempt.slot, attempt.leaf.name) for attempt in gather.attempts)
+            tried = Counter((a.slot, a.leaf.name) for a in gather.attempts if not a.dropped)
             assert max(tried.values(), default=1) == 1
 
     @invariant()
     def attempts_are_limited(self) -> None:
         for gather in self.gathers:
-            counted = [a for a in gather.attempts if a.reason not in LOST and a.kind != "probe"]
+            counted = [
+                a
+                for a in gather.attempts
+                if a.reason not in LOST and a.kind != "probe" and not a.dropped
+            ]
             made = Counter(a.slot for a in counted)
             assert max(made.values(), default=0) <= gather.terms.attempts_max
 
@@ -257,7 +263,9 @@ class Gathers(RuleBasedStateMachine):
         assert ledger.ended == {fate: fates[fate] for fate in FATES}
         assert ledger.in_flight == fates["in_flight"] == len(self.flying)
         assert all(g.tally.sent == len(g.attempts) for g in self.gathers if g.outcome)
-        assert sum(g.tally.hedged for g in self.gathers) == ledger.sent["hedge"]
+        assert sum(g.tally.hedged for g in self.gathers) == sum(
+            ledger.sent[kind] for kind in SECOND_ATTEMPTS
+        )
         assert sum(g.tally.failed_over for g in self.gathers) == ledger.sent["failover"]
         assert sum(g.tally.cancelled for g in self.gathers) == len(self.cancelled)
         assert sum(g.tally.denied for g in self.gathers) == ledger.denied

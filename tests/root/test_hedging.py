@@ -17,6 +17,7 @@ from root.hedging import (
     Policy,
     Quantile,
     Sibling,
+    Tied,
     Together,
 )
 from root.latency import BIN_GROWTH, Latency
@@ -30,6 +31,7 @@ class Seen:
     legs: int = 100
     answered: int = 0
     heard_s: float = 0.0
+    round_trip_s: float = 0.001
     quorum_s: float | None = None
     price_s: float | None = None
 
@@ -77,6 +79,7 @@ def test_quantile_of_a_history_without_answers_is_never() -> None:
         (Fixed(1.0), "fixed", False),
         (Quantile(), "quantile", False),
         (Together(), "together", False),
+        (Tied(), "tied", False),
         (Sibling(), "sibling", True),
         (Adaptive(), "adaptive", True),
     ],
@@ -89,7 +92,15 @@ def test_a_policy_has_the_name_that_selects_it(policy: Policy, name: str, watche
 
 def test_only_adaptive_lives_by_the_price() -> None:
     """Nothing is learned about what hedging costs from a policy that does not mind."""
-    policies: list[Policy] = [Off(), Fixed(1.0), Quantile(), Sibling(), Together(), Adaptive()]
+    policies: list[Policy] = [
+        Off(),
+        Fixed(1.0),
+        Quantile(),
+        Sibling(),
+        Together(),
+        Tied(),
+        Adaptive(),
+    ]
     assert [policy.name for policy in policies if policy.paced] == ["adaptive"]
 
 
@@ -156,3 +167,8 @@ def test_a_quantile_must_lie_between_0_and_1(q: float) -> None:
     """Both ends excluded."""
     with pytest.raises(ValueError, match=r"^q must lie"):
         Quantile(q)
+
+
+def test_a_tied_copy_follows_after_two_round_trips() -> None:
+    """Whatever the history is: it is the way to the leaves that counts."""
+    assert Tied().delay_s(Latency(0.0), Seen(round_trip_s=0.003)) == 0.006

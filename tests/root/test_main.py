@@ -37,8 +37,8 @@ def test_a_root_needs_a_leaf() -> None:
         (
             ["--hedge=magic"],
             (
-                "--hedge must be off, shadow, fixed, quantile, sibling, adaptive or together, "
-                "not 'magic'"
+                "--hedge must be off, shadow, fixed, quantile, sibling, adaptive, together "
+                "or tied, not 'magic'"
             ),
         ),
         (["--hedge-delay-ms=-1"], "--hedge-delay-ms must be from 0 to 60000, not -1"),

@@ -8,17 +8,8 @@ from typing import get_args
 import pytest
 
 from root.budget import BudgetTerms
-from root.race import (
-    CONDUCT,
-    LOSSES_MAX,
-    LOST,
-    Attempt,
-    FailureReason,
-    IllegalEvent,
-    MissingReason,
-    Race,
-    Terms,
-)
+from root.conduct import CONDUCT, LOST, FailureReason, MissingReason
+from root.race import LOSSES_MAX, Attempt, IllegalEvent, Race, Terms
 from root.ranking import Leaf
 from tests.root.conftest import NOTHING_EXTRA, leaves, terms
 
@@ -166,6 +157,7 @@ def test_an_attempt_ends_only_once(end: Callable[[Race, Attempt, Terms], object]
 EXPECTED: dict[FailureReason, tuple[bool, bool, bool, MissingReason]] = {
     "gone": (True, False, False, "no_replica"),
     "garbage": (True, False, True, "error"),
+    "twin_began": (True, True, True, "error"),
     "error": (True, True, True, "error"),
     "busy": (True, True, False, "refused"),
     "unknown_shard": (True, True, False, "refused"),
@@ -249,7 +241,9 @@ def test_hedging_rests_for_failures_that_are_a_leaf_s_fault(reason: FailureReaso
     for _ in range(100):
         race, primary = started(leaves(1), given)
         race.failed(primary, reason, 1, given, 0.001)
-    assert given.budget.failing(0.001) == (reason in {"error", "garbage", "cancelled"})
+    assert given.budget.failing(0.001) == (
+        reason in {"error", "garbage", "cancelled", "twin_began"}
+    )
 
 
 def test_nothing_is_sent_when_it_is_too_late() -> None:

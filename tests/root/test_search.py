@@ -24,7 +24,7 @@ from root.errors import BadRequest, NotCovered, Overloaded
 from root.hedging import MIN_SAMPLES
 from root.probation import PROBE_EVERY_S
 from root.requests import SearchRequest
-from root.search import DEPTH_MARGIN, FETCH_SHARE, Searches
+from root.search import DEPTH_MARGIN, FETCH_SHARE, TIE_BYTES, Searches
 
 SHARDS = 4
 CORPUS = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
@@ -307,6 +307,19 @@ def test_a_request_has_one_number_in_all_of_its_phases() -> None:
         for kind in ("search", "fetch"):
             assert [leg.flight.ask.query for leg in asked.legs(kind)].count(1) > 0
             assert {leg.flight.ask.query for leg in asked.legs(kind)} == {1, 2}
+
+    asking(body)
+
+
+def test_each_phase_of_a_tied_request_has_a_secret_of_its_own() -> None:
+    """Long and never the same: it is what lets leaves drop a leg. Others have none."""
+
+    async def body(asked: Asked) -> None:
+        for hedge in ("tied", "tied", "off"):
+            await asked.search(hedge=hedge)
+        ties = {leg.flight.ask.tie for kind in ("search", "fetch") for leg in asked.legs(kind)}
+        assert len(ties) == 5
+        assert sorted({len(tie) for tie in ties}) == [0, 2 * TIE_BYTES]
 
     asking(body)
 

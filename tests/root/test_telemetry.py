@@ -9,9 +9,9 @@ import pytest
 from bench.simulation.scripted import Deed, Leg, fails, takes
 from root.budget import BudgetTerms
 from root.canary import QUARANTINE_S
+from root.conduct import FailureReason
 from root.config import Settings
 from root.hedging import MIN_SAMPLES
-from root.race import FailureReason
 from root.rehearsal import REQUESTS_MIN
 from tests.sim.serving import PLENTY, SHARDS, WORK_S, Served, served
 
@@ -93,6 +93,29 @@ def test_hedges_and_what_they_cost_are_shown() -> None:
             serving.fleet.disconnect(number)
         await serving.client.get("/search?q=a&hedge=fixed")
         assert await serving.metric("hedgerow_hedges_without_candidate_total") >= SHARDS
+
+    served(body, Settings(hedge="off", budget=PLENTY))
+
+
+def test_what_became_of_tied_copies_is_shown() -> None:
+    """Those that were dropped; and those that were done twice, as leaves did not hear."""
+
+    async def body(serving: Served) -> None:
+        for _ in range(MIN_SAMPLES):
+            await serving.client.get("/search?q=a")
+        for leaf in serving.fleet.leaves:
+            leaf.script = takes(0.010)
+        await serving.client.get("/search?q=a&hedge=tied")
+        await asyncio.sleep(1.0)
+        dropped = await serving.metric("hedgerow_tied_dropped_total")
+        assert dropped == await serving.metric("hedgerow_attempts_sent_total", kind="tied") > 0
+        assert await serving.metric("hedgerow_tied_duplicates_total") == 0
+        for leaf in serving.fleet.leaves:
+            leaf.tells_peers = False
+        await serving.client.get("/search?q=a&hedge=tied")
+        await asyncio.sleep(1.0)
+        assert await serving.metric("hedgerow_tied_dropped_total") == dropped
+        assert await serving.metric("hedgerow_tied_duplicates_total") == dropped
 
     served(body, Settings(hedge="off", budget=PLENTY))
 
