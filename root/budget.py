@@ -106,6 +106,7 @@ class Budget:
         "_failed",
         "_hedged",
         "_legs_max",
+        "_lent",
         "_pushed_back_until_s",
         "_rounds",
         "_tokens",
@@ -126,6 +127,7 @@ class Budget:
         self._legs_max = 1
         self._rounds = 0.0
         self._hedged: dict[int, tuple[float, float]] = {}
+        self._lent = 0
 
     def fit(self, shards: int) -> None:
         """Let a burst that follows the shards be that of so many; as full as it was."""
@@ -138,7 +140,7 @@ class Budget:
     def earn(self, answered_legs: int, now: float) -> None:
         """Add what ``answered_legs`` successes are worth."""
         terms = self.terms
-        self._tokens = min(self.burst, self._tokens + answered_legs * terms.max_extra_load)
+        self._tokens = min(self._room, self._tokens + answered_legs * terms.max_extra_load)
         self._fade(now)
         self._answered += answered_legs
         self._legs_max = max(self._legs_max, answered_legs)
@@ -148,7 +150,7 @@ class Budget:
         """Tokens in the bucket."""
         terms = self.terms
         if terms.max_extra_load > 0.0 and now > self._at_s:
-            self._tokens = min(self.burst, self._tokens + (now - self._at_s) * terms.floor_per_s)
+            self._tokens = min(self._room, self._tokens + (now - self._at_s) * terms.floor_per_s)
         self._at_s = max(self._at_s, now)
         return self._tokens
 
@@ -182,9 +184,28 @@ class Budget:
         share, at = self._hedged.get(shard, (0.0, 0.0))
         return float(share * (1.0 - SHARD_SMOOTHING) ** (self._rounds - at))
 
+    def lend(self, now: float) -> bool:
+        """Take a token as ``spend`` does, that is to be kept or given back later. Until then its
+        place in the bucket stays free.
+        """
+        if not self.spend(now):
+            return False
+        self._lent += 1
+        return True
+
+    def keep(self) -> None:
+        """Note that what a lent token was for has cost work."""
+        self._lent -= 1
+
     def give_back(self) -> None:
-        """Return a token: the attempt it was spent on has cost no work."""
-        self._tokens = min(self.burst, self._tokens + 1.0)
+        """Return a lent token: what it was for has cost no work."""
+        self._lent -= 1
+        self._tokens = min(self._room, self._tokens + 1.0)
+
+    @property
+    def _room(self) -> float:
+        """Tokens that the bucket may hold now."""
+        return self.burst - self._lent
 
     def push_back(self, now: float) -> None:
         """Note that a leaf is busy: hedging rests, failovers do not."""

@@ -150,10 +150,9 @@ class Race(msgspec.Struct, gc=False):
         self, number: int, terms: Terms, now: float, tied_to: Attempt | None = None
     ) -> Attempt | Literal["no_candidate", "denied"]:
         """Send a copy to a replica not tried yet, if there is one, and a token for it, and the
-        shard has not had too many.
+        shard has not had too many (of tied copies, of those that were done twice).
 
-        ``tied_to`` has named the only one that will do. Of tied copies, those count that are
-        done twice.
+        ``tied_to`` has named the only one that will do.
         """
         twin = tied_to and tied_to.twin
         leaf = choose([twin] if twin else self.replicas, self._tried(), terms.random, now)
@@ -163,7 +162,7 @@ class Race(msgspec.Struct, gc=False):
         if terms.budget.crowded(self.shard):
             terms.ledger.crowded += 1
             return "no_candidate"
-        if not self._afford(terms, now):
+        if not self._afford(terms, now, lent=tied_to is not None):
             return "denied"
         terms.tally.hedged += 1
         if tied_to is None:
@@ -301,9 +300,9 @@ class Race(msgspec.Struct, gc=False):
             return None
         return leaf if not conduct.budgeted or self._afford(terms, now) else None
 
-    def _afford(self, terms: Terms, now: float) -> bool:
+    def _afford(self, terms: Terms, now: float, *, lent: bool = False) -> bool:
         """Spend a token; a race that is denied one counts once, however often it asks."""
-        if terms.budget.spend(now):
+        if terms.budget.lend(now) if lent else terms.budget.spend(now):
             return True
         if not self.denied:
             self.denied = True
@@ -346,15 +345,17 @@ class Race(msgspec.Struct, gc=False):
             self._settle_tie(attempt, terms)
 
     def _settle_tie(self, attempt: Attempt, terms: Terms) -> None:
-        """Give the token back if one copy of two was never begun; count it if both were."""
+        """Give the token back if one copy of two was never begun; count them if both were."""
         other = next((a for a in self.attempts if a.twin is not None and a is not attempt), None)
         if other is None or other.done_for_nothing:
             return
         if attempt.done_for_nothing:
             terms.budget.give_back()
-        elif attempt.service_us and other.service_us:
-            terms.ledger.tied_duplicates += 1
-            terms.budget.hedged(self.shard)
+        elif other.fate != "in_flight":
+            terms.budget.keep()
+            if attempt.service_us and other.service_us:
+                terms.ledger.tied_duplicates += 1
+                terms.budget.hedged(self.shard)
 
     def _end_late(self, attempt: Attempt, fate: Fate, terms: Terms, now: float) -> None:
         """End an attempt that nobody waits for: what it cost, and what waiting would have."""

@@ -115,7 +115,7 @@ def a_shard_is_missing_for_a_cause(evidence: Evidence, case: Case) -> Iterator[s
         return
     if reason == "timeout" and (not in_time or _has_enough(evidence, case)):
         return
-    failed = [attempt for attempt in case.attempts if attempt.fate == "failed"]
+    failed = [a for a in case.attempts if a.fate == "failed" or a.dropped]
     if not failed:
         if reason != "no_replica" or not _all_tried_or_away(evidence, case):
             yield f"{reason}, and no attempt has failed"

@@ -233,10 +233,22 @@ def test_a_shard_may_get_some_times_its_share(load: float, share: float) -> None
 
 
 def test_a_token_that_is_given_back_can_be_spent_again() -> None:
-    """But no more can be saved up than a burst."""
+    """As long as it is lent there is none."""
     budget = Budget(BudgetTerms(0.05, 0.0, 1.0), 0.0)
-    assert budget.spend(0.0)
-    assert not budget.spend(0.0)
-    budget.give_back()
+    assert budget.lend(0.0)
+    assert not budget.lend(0.0)
     budget.give_back()
     assert budget.level(0.0) == 1.0
+
+
+def test_the_place_of_a_lent_token_stays_free() -> None:
+    """What is earned meanwhile does not take it, or more than a burst could be spent at once."""
+    budget = Budget(BudgetTerms(1.0, 1.0, 2.0), 0.0)
+    assert budget.lend(0.0)
+    budget.earn(10, 1.0)
+    assert budget.level(5.0) == 1.0
+    budget.give_back()
+    assert budget.level(5.0) == 2.0
+    assert budget.lend(5.0)
+    budget.keep()
+    assert budget.level(7.0) == 2.0
