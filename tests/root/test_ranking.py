@@ -16,7 +16,6 @@ from root.ranking import (
     FORGIVEN_HALF_LIFE_S,
     IDLE_S,
     PROBES,
-    ROUND_TRIP_START_S,
     SLOW_START_FACTOR,
     SLOW_START_S,
     SMOOTHING,
@@ -377,15 +376,3 @@ def test_a_leaf_that_answers_nothing_looks_as_busy_as_it_is() -> None:
         assert leaf is not None
         leaf.outstanding += leaf is stopped
     assert stopped.outstanding == 1
-
-
-def test_round_trips_are_smoothed() -> None:
-    """A ping moves the measure towards itself, many bring it there; legs have no say in it."""
-    leaf = Leaf("x", 0.0)
-    leaf.answered(10.0)
-    assert leaf.round_trip_s == ROUND_TRIP_START_S
-    leaf.ponged(0.003)
-    assert ROUND_TRIP_START_S < leaf.round_trip_s < 0.003
-    for _ in range(100):
-        leaf.ponged(0.003)
-    assert leaf.round_trip_s == pytest.approx(0.003)
