@@ -30,7 +30,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from root.hedging import MIN_SAMPLES, NEVER_S, Policy
+from root.hedging import HEARD_KEPT, MIN_SAMPLES, NEVER_S, Policy
 from root.race import Attempt, FailureReason, MissingReason, Race, Tally, Terms
 from root.ranking import Leaf
 
@@ -108,15 +108,16 @@ class Gather:
     """The races of one query. See the module's text."""
 
     __slots__ = (
+        "_answered",
         "_delay_s",
         "_late_queue",
         "_no_hedge_before_s",
-        "_open",
         "_races",
         "_started_s",
         "attempts",
         "deadline_s",
         "heard_s",
+        "open_legs",
         "outcome",
         "policy",
         "quorum_s",
@@ -140,8 +141,9 @@ class Gather:
         self.quorum_s: float | None = None
         self._started_s = 0.0
         self._races = [Race(slot, *pair) for slot, pair in enumerate(shards)]
-        self._open = len(self._races)
+        self.open_legs = len(self._races)
         self._late_queue: deque[Attempt] = deque()
+        self._answered = 0
         self._delay_s = NEVER_S
         self._no_hedge_before_s = 0.0
 
@@ -154,11 +156,6 @@ class Gather:
     def legs(self) -> int:
         """How many shards the query asks."""
         return len(self._races)
-
-    @property
-    def answered(self) -> int:
-        """How many races are decided."""
-        return len(self._races) - self._open
 
     @property
     def price_s(self) -> float | None:
@@ -177,10 +174,10 @@ class Gather:
             attempt = race.start(len(attempts), terms, now)
             if attempt is not None:
                 attempts.append(attempt)
-        self._open = len(attempts)
+        self.open_legs = len(attempts)
         self._late_queue.extend(attempts)
         self._delay_s = self.policy.delay_s(terms.history, self)
-        if not self._open:
+        if not self.open_legs:
             self._decide(now)
         return [SendAttempt(attempt) for attempt in attempts]
 
@@ -218,19 +215,21 @@ class Gather:
                 won += 1
             losers += race.replied(attempt, reply, terms, now)
         if won:
-            self._open -= won
-            if self._open == 0:
+            self.open_legs -= won
+            if self.open_legs == 0:
                 self._decide(now)
             elif self.policy.watches_siblings:
-                self._watch(now)
+                self._watch(won, now)
         return [CancelAttempt(loser) for loser in losers] if losers else NOTHING
 
-    def _watch(self, now: float) -> None:
+    def _watch(self, answers: int, now: float) -> None:
         """See what the answers that have just come say about the legs that are open."""
         policy = self.policy
-        self.heard_s = now - self._started_s
-        if self.quorum_s is None and self.answered >= policy.quorum * len(self._races):
-            self.quorum_s = self.heard_s
+        elapsed_s = now - self._started_s
+        self.heard_s = elapsed_s - (elapsed_s - self.heard_s) * HEARD_KEPT**answers
+        self._answered += answers
+        if self.quorum_s is None and self._answered >= policy.quorum * len(self._races):
+            self.quorum_s = elapsed_s
         self._delay_s = policy.delay_s(self.terms.history, self)
 
     def _failed(self, event: AttemptFailed, now: float) -> Sequence[Action]:
@@ -246,9 +245,11 @@ class Gather:
             self._hedge_again(race, event.attempt)
         elif was_open:
             race.detail = event.detail
-            self._open -= 1
-            if self._open == 0:
+            self.open_legs -= 1
+            if self.open_legs == 0:
                 self._decide(now)
+            elif self.policy.watches_siblings:
+                self._delay_s = self.policy.delay_s(self.terms.history, self)
         return NOTHING
 
     def _hedge_again(self, race: Race, failed: Attempt) -> None:
@@ -316,7 +317,7 @@ class Gather:
         for race in self._races:
             if not race.decided:
                 losers.extend(race.give_up("timeout", self.terms, now))
-        self._open = 0
+        self.open_legs = 0
         self._decide(now)
         return [CancelAttempt(loser) for loser in losers]
 

@@ -56,7 +56,7 @@ def test_every_shard_is_asked_at_once_in_order() -> None:
     pair = leaves(2)
     gather, sent = gather_over([pair, pair, pair], terms())
     assert [(a.number, a.shard, a.kind) for a in sent] == [(i, i, "primary") for i in range(3)]
-    assert (gather.legs, gather.answered, gather.outcome) == (3, 0, None)
+    assert (gather.legs, gather.open_legs, gather.outcome) == (3, 3, None)
 
 
 def test_it_is_decided_when_every_shard_has_answered() -> None:
@@ -360,7 +360,7 @@ class AfterHalf:
     paced: bool = False
 
     def delay_s(self, history: Latency, progress: Progress) -> float:
-        return 0.0 if 2 * progress.answered >= progress.legs else NEVER_S
+        return 0.0 if 2 * progress.open_legs <= progress.legs else NEVER_S
 
 
 def test_a_policy_that_watches_siblings_is_asked_after_every_answer() -> None:

@@ -183,7 +183,7 @@ class Gathers(RuleBasedStateMachine):
 
     def everything(self) -> object:
         return (
-            [(repr(g.attempts), repr(g.outcome), g.wakeup, g.answered) for g in self.gathers],
+            [(repr(g.attempts), repr(g.outcome), g.wakeup, g.open_legs) for g in self.gathers],
             [(leaf.outstanding, leaf.cost(self.now)) for leaf in self.leaves],
             [repr(self.base.ledger), self.base.history.samples, self.base.budget.level(self.now)],
         )
@@ -262,7 +262,7 @@ class Gathers(RuleBasedStateMachine):
                 for flown_by, attempt in self.flying
                 if flown_by is gather and not attempt.cancel_sent
             }
-            assert gather.answered + len(racing) == gather.legs
+            assert gather.open_legs == len(racing)
 
     @invariant()
     def races_know_what_is_in_flight(self) -> None:
