@@ -185,10 +185,13 @@ class Race(msgspec.Struct, gc=False):
 
     def may_hedge(self, terms: Terms) -> bool:
         """Whether rule 3 and the limit of attempts allow one more."""
+        most = terms.attempts_max
         return (
             self.in_flight > 0
-            and not self.decided
-            and self._counted_attempts() < terms.attempts_max
+            and self.reply is None
+            and self.missing is None
+            # Asked after every frame, and most races have one attempt: nothing to count.
+            and (len(self.attempts) < most or self._counted_attempts() < most)
         )
 
     def replied(self, attempt: Attempt, reply: Any, terms: Terms, now: float) -> Sequence[Attempt]:
