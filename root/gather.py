@@ -108,15 +108,16 @@ class Gather:
     """The races of one query. See the module's text."""
 
     __slots__ = (
-        "_answered",
         "_delay_s",
         "_late_queue",
         "_no_hedge_before_s",
         "_races",
         "_started_s",
+        "answered",
         "attempts",
         "deadline_s",
         "heard_s",
+        "latest_s",
         "open_legs",
         "outcome",
         "policy",
@@ -137,13 +138,14 @@ class Gather:
         self.deadline_s = deadline_s
         self.outcome: Outcome | None = None
         self.attempts: list[Attempt] = []
+        self.answered = 0
         self.heard_s = 0.0
+        self.latest_s = 0.0
         self.quorum_s: float | None = None
         self._started_s = 0.0
         self._races = [Race(slot, *pair) for slot, pair in enumerate(shards)]
         self.open_legs = len(self._races)
         self._late_queue: deque[Attempt] = deque()
-        self._answered = 0
         self._delay_s = NEVER_S
         self._no_hedge_before_s = 0.0
 
@@ -156,6 +158,11 @@ class Gather:
     def legs(self) -> int:
         """How many shards the query asks."""
         return len(self._races)
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves have been asked."""
+        return len({attempt.leaf for attempt in self.attempts})
 
     @property
     def price_s(self) -> float | None:
@@ -225,10 +232,10 @@ class Gather:
     def _watch(self, answers: int, now: float) -> None:
         """See what the answers that have just come say about the legs that are open."""
         policy = self.policy
-        elapsed_s = now - self._started_s
+        elapsed_s = self.latest_s = now - self._started_s
         self.heard_s = elapsed_s - (elapsed_s - self.heard_s) * HEARD_KEPT**answers
-        self._answered += answers
-        if self.quorum_s is None and self._answered >= policy.quorum * len(self._races):
+        self.answered += answers
+        if self.quorum_s is None and self.answered >= policy.quorum * len(self._races):
             self.quorum_s = elapsed_s
         self._delay_s = policy.delay_s(self.terms.history, self)
 

@@ -30,6 +30,11 @@ HEARD_KEPT = 0.7
 gap after one answer is chance, that after the last few is not: with 0 the mean query takes 1 %
 longer on that profile, with 0.85 as long. At 16 and at 1,000 legs it is no worse than either."""
 
+INDEPENDENT_LEAVES = 3
+"""Where so many leaves or more are asked and none has answered, ``adaptive`` blames the query:
+that each of them is in trouble of its own is far less likely. Two replicas of everything are
+two leaves, and both can have one reason to be late."""
+
 
 class Progress(Protocol):
     """What a policy may know of the query it decides about."""
@@ -40,16 +45,32 @@ class Progress(Protocol):
         ...
 
     @property
+    def leaves(self) -> int:
+        """How many leaves it has been sent to."""
+        ...
+
+    @property
     def open_legs(self) -> int:
         """How many of them are undecided: neither answered nor given up."""
         ...
 
     @property
+    def answered(self) -> int:
+        """How many of them have been answered, failures apart. As what follows, it is told to
+        policies that watch siblings only.
+        """
+        ...
+
+    @property
     def heard_s(self) -> float:
         """Seconds from its start to its latest answers: their mean, in which each weighs
-        1 - HEARD_KEPT and all before it the rest; 0 before the first. As all of its times, it is
-        told to policies that watch siblings only.
+        1 - HEARD_KEPT and all before it the rest; 0 before the first.
         """
+        ...
+
+    @property
+    def latest_s(self) -> float:
+        """Seconds from its start to its latest answer; 0 before the first."""
         ...
 
     @property
@@ -186,6 +207,10 @@ class Adaptive:
     few answers, so that neither a gap nor a straggler decides alone. How long it must be depends
     on what ending it costs: one price for each open leg, but at most so many. The price is
     learned so that the whole comes to the budget, see ``root.pace``.
+
+    A query that several leaves were asked and none has answered is slow by nature, and copies
+    would be as slow. Once somebody has, a pause no longer than those between the answers so
+    far is no silence.
     """
 
     name: str = "adaptive"
@@ -194,12 +219,19 @@ class Adaptive:
     paced: bool = True
 
     def delay_s(self, history: Latency, progress: Progress) -> float:  # noqa: ARG002
-        """Never before there is a price."""
+        """Never before there is a price, nor before anybody has answered."""
         price_s = progress.price_s
         if price_s is None:
             return NEVER_S
+        answered = progress.answered
+        if not answered and progress.leaves >= INDEPENDENT_LEAVES:
+            return NEVER_S
         priced = min(progress.open_legs, PRICED_SHARE_MAX * progress.legs + 1.0)
-        return progress.heard_s + price_s * priced
+        delay_s = progress.heard_s + price_s * priced
+        if not answered:
+            return delay_s
+        pause_s = progress.latest_s / answered
+        return max(delay_s, progress.latest_s + pause_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,17 @@ def test_all_that_holds_a_query_up_is_hedged_together() -> None:
     assert ring(gather, 5.0081) == [0, 1]
 
 
+def test_a_query_is_hedged_only_once_one_of_several_leaves_has_answered() -> None:
+    """Before that nobody knows whether it is the leaves or the query that is slow."""
+    shards = [(shard, leaves(2)) for shard in range(4)]
+    gather = Gather(shards, Adaptive(), priced(0.002), 5.0 + DEADLINE_S)
+    sent = [send.attempt for send in gather.start(5.0)]
+    assert gather.leaves == 4
+    assert gather.wakeup == 5.0 + DEADLINE_S
+    reply(gather, sent[:1], 5.004)
+    assert ring(gather, 5.020) == [1, 2, 3]
+
+
 def test_a_leg_given_up_has_not_to_be_paid_for() -> None:
     """The silence that is worth hedging becomes shorter, and no failure breaks it."""
     gather, sent = started(Adaptive(), priced(0.002))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 
 import pytest
@@ -19,7 +20,7 @@ from bench.simulation.scripted_fleet import (
 from bench.virtual_time import run
 from bench.workload import constant, poisson
 from root.budget import BudgetTerms
-from root.hedging import Fixed, Policy, Quantile
+from root.hedging import Adaptive, Fixed, Policy, Quantile
 
 HEDGING = pytest.mark.parametrize("policy", [Fixed(0.02), Quantile()], ids=lambda p: str(p.name))
 
@@ -97,6 +98,31 @@ def test_a_query_that_is_slow_by_nature_is_not_done_twice() -> None:
         worked_s = sum(leaf.counts.worked_s for leaf in fleet.leaves) - before_s
         assert all(query.complete for query in seen)
         assert worked_s <= 1.1 * 3.0 * 10 * len(seen)
+
+    run(main)
+
+
+def test_a_rare_query_that_is_slow_by_nature_is_not_done_twice_by_adaptive() -> None:
+    """Among fast ones there are tokens enough for every leg of it, and a silence of seconds;
+    the leaves work a tenth more at most.
+    """
+
+    async def main() -> None:
+        random = Random("legs")
+        fleet = ScriptedFleet(
+            card(10), dealt(10, leaves=4, replicas=2), takes_about(0.005, 0.3, random)
+        )
+        root = BareRoot(fleet, Adaptive(), timeout_s=10.0)
+        await root.open_loop(constant(50.0, 10.0))
+        for leaf in fleet.leaves:
+            leaf.script = takes_about(3.0, 0.05, random)
+        before_s = sum(leaf.counts.worked_s for leaf in fleet.leaves)
+        slow_one = await root.query()
+        await asyncio.sleep(10.0)
+        worked_s = sum(leaf.counts.worked_s for leaf in fleet.leaves) - before_s
+        assert slow_one.complete
+        assert root.ledger.sent["hedge"] > 50
+        assert worked_s <= 1.1 * 3.0 * 10
 
     run(main)
 
