@@ -9,7 +9,8 @@ n answered legs
 
     extra attempts <= n * max_extra_load + w * floor_per_s + burst
 
-which is what keeps a sick replica, or a slowdown of everything, from doubling the load. Nor may
+which is what keeps a sick replica, or a slowdown of everything, from doubling the load. The last
+``RESERVE_SHARE`` of it is for failovers, which an answer depends on. Nor may
 a single shard get more than a few times its share of that: see ``shard_share_max``. A tied copy
 takes a token too, and gives it back when one of the two copies has left its leaf's queue
 unstarted: of tied requests, what is done twice is what counts as extra.
@@ -37,6 +38,10 @@ BURST_MIN = 100.0
 """What a fleet of few shards can save up: its queries are small, but not its spells of trouble."""
 
 BURST_MAX = 100_000.0
+
+RESERVE_SHARE = 0.1
+"""Of what can be saved up, so much is for failovers alone: a hedge that is not sent costs time, a
+failover that is not sent costs an answer."""
 
 CONCENTRATION = 4.0
 """How many times the share that is allowed everywhere one shard may get. Over a whole fleet the
@@ -164,9 +169,13 @@ class Budget:
         """The level when it was last changed, as a share of the burst, from 0 to 1."""
         return self._tokens / self.burst if self.burst else 0.0
 
-    def spend(self, now: float) -> bool:
-        """Take one token for an extra attempt; False, and nothing taken, if there is none."""
-        if self.level(now) < 1.0:
+    def spend(self, now: float, *, needed: bool) -> bool:
+        """Take one token for an extra attempt; False, and nothing taken, if there is none.
+
+        ``needed``: an answer depends on it, so it may be one of those in reserve.
+        """
+        reserve = 0.0 if needed else RESERVE_SHARE * (self.burst - 1.0)
+        if self.level(now) < 1.0 + reserve:
             return False
         self._tokens -= 1.0
         return True
@@ -185,10 +194,10 @@ class Budget:
         return float(share * (1.0 - SHARD_SMOOTHING) ** (self._rounds - at))
 
     def lend(self, now: float) -> bool:
-        """Take a token as ``spend`` does, that is to be kept or given back later. Until then its
+        """Take a token as a hedge does, that is to be kept or given back later. Until then its
         place in the bucket stays free.
         """
-        if not self.spend(now):
+        if not self.spend(now, needed=False):
             return False
         self._lent += 1
         return True

@@ -33,7 +33,7 @@ import msgspec
 
 from root.conduct import FailureReason, MissingReason
 from root.enough import Enough
-from root.hedging import MIN_SAMPLES, NEVER_S, Policy, Tied
+from root.hedging import HEARD_KEPT, MIN_SAMPLES, NEVER_S, Policy, Tied
 from root.ledger import Tally
 from root.race import Attempt, Race, Terms
 from root.ranking import Leaf
@@ -117,13 +117,15 @@ class Gather:
         "_enough",
         "_late_queue",
         "_no_hedge_before_s",
-        "_open",
         "_races",
         "_started_s",
         "_ties",
+        "answered",
         "attempts",
         "deadline_s",
         "heard_s",
+        "latest_s",
+        "open_legs",
         "outcome",
         "policy",
         "quorum_s",
@@ -149,11 +151,13 @@ class Gather:
         self._enough = enough
         self.outcome: Outcome | None = None
         self.attempts: list[Attempt] = []
+        self.answered = 0
         self.heard_s = 0.0
+        self.latest_s = 0.0
         self.quorum_s: float | None = None
         self._started_s = 0.0
         self._races = [Race(slot, *pair) for slot, pair in enumerate(shards)]
-        self._open = len(self._races)
+        self.open_legs = len(self._races)
         self._late_queue: deque[Attempt] = deque()
         self._delay_s = NEVER_S
         self._no_hedge_before_s = 0.0
@@ -170,9 +174,9 @@ class Gather:
         return len(self._races)
 
     @property
-    def answered(self) -> int:
-        """How many races are decided."""
-        return len(self._races) - self._open
+    def leaves(self) -> int:
+        """How many leaves have been asked."""
+        return len({attempt.leaf for attempt in self.attempts})
 
     @property
     def round_trip_s(self) -> float:
@@ -200,10 +204,10 @@ class Gather:
                 attempts.append(attempt)
             elif self._enough is not None:
                 self._enough.decided(race.slot, 0.0, answered=False)
-        self._open = len(attempts)
+        self.open_legs = len(attempts)
         self._late_queue.extend(a for a in attempts if a.twin or not self._ties)
         self._delay_s = self.policy.delay_s(terms.history, self)
-        if not self._open:
+        if not self.open_legs:
             self._decide(now)
         elif terms.probation is not None and terms.probation.leaves:
             self._probe(terms.probation.due(now), now)
@@ -217,7 +221,7 @@ class Gather:
         for leaf, turn in due:
             order = [races[(turn + i) % len(races)] for i in range(len(races))]
             race = next((race for race in order if race.may_probe(leaf)), None)
-            if race is not None and self.terms.budget.spend(now):
+            if race is not None and self.terms.budget.spend(now, needed=False):
                 attempts.append(race.probe(len(attempts), leaf, self.terms, now))
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
@@ -254,22 +258,24 @@ class Gather:
                 won += 1
             losers += race.replied(attempt, reply, terms, now)
         if won:
-            self._open -= won
+            self.open_legs -= won
             if self._enough is not None:
                 slots = [attempt.slot for attempt, _ in replies if attempt.fate == "won"]
                 self._see_whether_enough(self._enough, slots, now, answered=True)
-            if self._open == 0:
+            if self.open_legs == 0:
                 self._decide(now)
             elif self.policy.watches_siblings:
-                self._watch(now)
+                self._watch(won, now)
         return [CancelAttempt(loser) for loser in losers] if losers else NOTHING
 
-    def _watch(self, now: float) -> None:
+    def _watch(self, answers: int, now: float) -> None:
         """See what the answers that have just come say about the legs that are open."""
         policy = self.policy
-        self.heard_s = now - self._started_s
+        elapsed_s = self.latest_s = now - self._started_s
+        self.heard_s = elapsed_s - (elapsed_s - self.heard_s) * HEARD_KEPT**answers
+        self.answered += answers
         if self.quorum_s is None and self.answered >= policy.quorum * len(self._races):
-            self.quorum_s = self.heard_s
+            self.quorum_s = elapsed_s
         self._delay_s = policy.delay_s(self.terms.history, self)
 
     def _failed(self, event: AttemptFailed, now: float) -> Sequence[Action]:
@@ -285,11 +291,13 @@ class Gather:
             self._hedge_again(race, event.attempt)
         elif was_open:
             race.detail = event.detail
-            self._open -= 1
+            self.open_legs -= 1
             if self._enough is not None:
                 self._see_whether_enough(self._enough, [race.slot], now, answered=False)
-            if self._open == 0:
+            if self.open_legs == 0:
                 self._decide(now)
+            elif self.policy.watches_siblings:
+                self._delay_s = self.policy.delay_s(self.terms.history, self)
         return NOTHING
 
     def _see_whether_enough(
@@ -368,7 +376,7 @@ class Gather:
         losers: list[Attempt] = []
         for race in self._races:
             losers.extend(race.give_up("timeout", self.terms, now))
-        self._open = 0
+        self.open_legs = 0
         self._decide(now)
         return [CancelAttempt(loser) for loser in losers]
 

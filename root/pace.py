@@ -7,11 +7,14 @@ if less,
 
     log price += gain * (spent - wanted) / max(1, earned)
     earned = answered legs * max_extra_load
-    wanted = earned * 2 * level / burst
+    wanted = earned * (1 + (2 * level / burst - 1) ** 3)
 
-so that in the long run the bucket is half full: there is always a token for a leg that is
-worth it, and none is thrown away because the bucket is full. An empty bucket (a storm, or
-failovers that had to be paid) raises the price before anything is denied.
+so that in the long run the bucket is neither full nor empty: there is always a token for a leg
+that is worth it, and none is thrown away because the bucket is full. The level is chance while
+it is about a half, and the cube leaves it at that: a price that followed it closely would be
+twice as restless, and too low or too high by as much. An empty bucket (a storm, or failovers
+that had to be paid) wants nothing and raises the price before anything is denied; a full one
+wants twice what is earned.
 
 This is the dual method for one constraint: the price is its multiplier.
 """
@@ -56,7 +59,7 @@ class Pace:
             self.price_s = history.quantile(FIRST_GUESS_Q)
             return
         earned = answered * budget.terms.max_extra_load
-        wanted = earned * 2.0 * budget.fullness
+        wanted = earned * (1.0 + (2.0 * budget.fullness - 1.0) ** 3)
         step = self._gain * (spent - wanted) / max(1.0, earned)
         self.price_s = min(PRICE_MAX_S, max(PRICE_MIN_S, self.price_s * math.exp(step)))
         self._gain = max(GAIN, self._gain / (1.0 + self._gain))

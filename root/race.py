@@ -162,7 +162,7 @@ class Race(msgspec.Struct, gc=False):
         if terms.budget.crowded(self.shard):
             terms.ledger.crowded += 1
             return "no_candidate"
-        if not self._afford(terms, now, lent=tied_to is not None):
+        if not self._afford(terms, now, needed=False, lent=tied_to is not None):
             return "denied"
         terms.tally.hedged += 1
         if tied_to is None:
@@ -184,10 +184,13 @@ class Race(msgspec.Struct, gc=False):
 
     def may_hedge(self, terms: Terms) -> bool:
         """Whether rule 3 and the limit of attempts allow one more."""
+        most = terms.attempts_max
         return (
             self.in_flight > 0
-            and not self.decided
-            and self._counted_attempts() < terms.attempts_max
+            and self.reply is None
+            and self.missing is None
+            # Asked after every frame, and most races have one attempt: nothing to count.
+            and (len(self.attempts) < most or self._counted_attempts() < most)
         )
 
     def replied(self, attempt: Attempt, reply: Any, terms: Terms, now: float) -> Sequence[Attempt]:
@@ -298,11 +301,11 @@ class Race(msgspec.Struct, gc=False):
         if leaf is None:
             terms.ledger.no_candidate += 1
             return None
-        return leaf if not conduct.budgeted or self._afford(terms, now) else None
+        return leaf if not conduct.budgeted or self._afford(terms, now, needed=True) else None
 
-    def _afford(self, terms: Terms, now: float, *, lent: bool = False) -> bool:
+    def _afford(self, terms: Terms, now: float, *, needed: bool, lent: bool = False) -> bool:
         """Spend a token; a race that is denied one counts once, however often it asks."""
-        if terms.budget.lend(now) if lent else terms.budget.spend(now):
+        if terms.budget.lend(now) if lent else terms.budget.spend(now, needed=needed):
             return True
         if not self.denied:
             self.denied = True

@@ -99,6 +99,8 @@ class Trouble:
             leaf.answer = self._honest
             leaf.deaf = False
             leaf.resume()
+            if leaf.leaf.trial is not None:  # half of the fleet may be: too many to do without
+                leaf.leaf.rejoin(asyncio.get_running_loop().time(), leaf.leaf.latency_s)
             self.find(number)
 
     def lose(self, number: int, reason: FailureReason = "gone") -> None:
@@ -203,7 +205,7 @@ class Trouble:
         self._fleet[number].skew_s += self._random.uniform(-SKEW_S, SKEW_S)
 
     async def suspect(self, number: int, _: float) -> None:
-        """Give it no traffic but probes; it returns as any leaf on probation does."""
+        """Give it no traffic but probes, until they or the end of the trouble bring it back."""
         leaf = self._fleet[number].leaf
         if leaf.preferred:
             self._probation.put(leaf, asyncio.get_running_loop().time())

@@ -46,7 +46,7 @@ def test_a_real_budget_is_never_overdrawn_and_denies_only_when_empty(
     denied: list[float] = []
     for second, legs, wanted in sorted(steps):
         for _ in range(wanted):
-            (spent if budget.spend(second) else denied).append(second)
+            (spent if budget.spend(second, needed=True) else denied).append(second)
         budget.earn(legs, second)
     spending = Spending(TERMS, SHARDS, [(second, legs) for second, legs, _ in steps], spent)
     assert not spending.overdrawn_s

@@ -47,7 +47,7 @@ def test_no_window_has_more_extra_attempts_than_promised(
     for passed_s, answered, wanted in steps:
         now += passed_s
         budget.earn(answered, now)
-        seen.append((now, answered, sum(budget.spend(now) for _ in range(wanted))))
+        seen.append((now, answered, sum(budget.spend(now, needed=True) for _ in range(wanted))))
     for first, (from_s, _, _) in enumerate(seen):
         legs = extra = 0
         for until_s, answered, spent in seen[first:]:
@@ -66,14 +66,14 @@ def test_the_bucket_stays_between_empty_and_full(steps: list[tuple[float, int, i
         now += passed_s
         budget.earn(answered, now)
         for _ in range(wanted):
-            budget.spend(now)
+            budget.spend(now, needed=True)
         assert 0.0 <= budget.level(now) <= budget.burst
 
 
 def test_successes_earn_their_share() -> None:
     """At five per cent, sixty answered legs pay for three hedges."""
     budget = Budget(replace(TERMS, floor_per_s=0.0), 0.0)
-    assert [budget.spend(0.0) for _ in range(4)] == [True, True, True, False]
+    assert [budget.spend(0.0, needed=True) for _ in range(4)] == [True, True, True, False]
     budget.earn(60, 0.0)
     assert budget.level(0.0) == pytest.approx(3.0)
 
@@ -81,10 +81,10 @@ def test_successes_earn_their_share() -> None:
 def test_a_quiet_system_may_hedge_a_little() -> None:
     """The floor fills the bucket with time alone, up to the burst."""
     budget = Budget(TERMS, 0.0)
-    while budget.spend(0.0):
+    while budget.spend(0.0, needed=True):
         pass
-    assert not budget.spend(0.4)
-    assert budget.spend(0.6)
+    assert not budget.spend(0.4, needed=True)
+    assert budget.spend(0.6, needed=True)
     assert budget.level(1000.0) == budget.burst
 
 
@@ -92,8 +92,8 @@ def test_no_extra_load_means_none_at_all() -> None:
     """With a share of 0 neither burst nor floor pays for anything."""
     budget = Budget(replace(TERMS, max_extra_load=0.0), 0.0)
     budget.earn(1_000_000, 0.0)
-    assert not budget.spend(0.0)
-    assert not budget.spend(1_000_000.0)
+    assert not budget.spend(0.0, needed=True)
+    assert not budget.spend(1_000_000.0, needed=True)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_bucket_that_is_fitted_stays_as_full_as_it_was() -> None:
     """However often the number of shards changes, nothing comes of it."""
     budget = Budget(BudgetTerms(), 0.0)
     while budget.fullness > 0.25:
-        assert budget.spend(0.0)
+        assert budget.spend(0.0, needed=True)
     for shards in (100, 16, 200, 100):
         budget.fit(shards)
         assert budget.fullness == pytest.approx(0.25)
@@ -130,17 +130,17 @@ def test_a_burst_that_was_set_stays(burst: float) -> None:
 def test_a_refused_token_costs_nothing() -> None:
     """Asking an empty bucket does not put off the next token."""
     budget = Budget(TERMS, 0.0)
-    while budget.spend(0.0):
+    while budget.spend(0.0, needed=True):
         pass
     for millisecond in range(499):
-        assert not budget.spend(millisecond / 1000.0)
-    assert budget.spend(0.501)
+        assert not budget.spend(millisecond / 1000.0, needed=True)
+    assert budget.spend(0.501, needed=True)
 
 
 def test_time_that_stands_still_or_goes_back_earns_nothing() -> None:
     """Only a later instant than any before adds tokens."""
     budget = Budget(TERMS, 10.0)
-    while budget.spend(10.0):
+    while budget.spend(10.0, needed=True):
         pass
     assert budget.level(5.0) < 1.0
     assert budget.level(10.0) < 1.0
@@ -168,7 +168,7 @@ def test_hedging_rests_while_many_attempts_fail(failures: int, resting: bool) ->
         budget.failed(0.0)
     assert budget.resting(0.0) is budget.failing(0.0) is resting
     assert not budget.pushed_back(0.0)
-    assert budget.spend(0.0)
+    assert budget.spend(0.0, needed=True)
 
 
 @pytest.mark.parametrize(("failures", "resting"), [(19, False), (20, True)])
@@ -208,7 +208,7 @@ def test_push_back_takes_no_tokens() -> None:
     """Failovers may still draw on the budget while hedging rests."""
     budget = Budget(TERMS, 0.0)
     budget.push_back(0.0)
-    assert budget.spend(0.0)
+    assert budget.spend(0.0, needed=True)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(BudgetTerms)])
@@ -252,3 +252,15 @@ def test_the_place_of_a_lent_token_stays_free() -> None:
     assert budget.lend(5.0)
     budget.keep()
     assert budget.level(7.0) == 2.0
+
+
+def test_the_last_tokens_are_for_what_is_needed() -> None:
+    """Hedges leave a tenth of what can be saved up to failovers; of a single token nothing."""
+    budget = Budget(BudgetTerms(max_extra_load=0.05, floor_per_s=0.0, burst=101.0), 0.0)
+    hedges = 0
+    while budget.spend(0.0, needed=False):
+        hedges += 1
+    assert hedges == 91
+    assert [budget.spend(0.0, needed=True) for _ in range(11)] == [True] * 10 + [False]
+    single = Budget(BudgetTerms(max_extra_load=0.05, floor_per_s=0.0, burst=1.0), 0.0)
+    assert single.spend(0.0, needed=False)

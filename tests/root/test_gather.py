@@ -56,7 +56,7 @@ def test_every_shard_is_asked_at_once_in_order() -> None:
     pair = leaves(2)
     gather, sent = gather_over([pair, pair, pair], terms())
     assert [(a.number, a.shard, a.kind) for a in sent] == [(i, i, "primary") for i in range(3)]
-    assert (gather.legs, gather.answered, gather.outcome) == (3, 0, None)
+    assert (gather.legs, gather.open_legs, gather.outcome) == (3, 3, None)
 
 
 def test_it_is_decided_when_every_shard_has_answered() -> None:
@@ -253,13 +253,13 @@ def test_a_replica_lost_meanwhile_is_no_candidate() -> None:
 def test_an_empty_budget_means_wait() -> None:
     """No hedge is sent; it is tried again after a pause; the attempt in flight is left alone."""
     given = terms()
-    while given.budget.spend(0.0):
+    while given.budget.spend(0.0, needed=True):
         pass
     gather, (primary,) = gather_over([leaves(2)], given)
     assert ring(gather)[1] == []
     assert gather.wakeup == pytest.approx(0.020 + PAUSE_S)
     assert (primary.fate, primary.cancel_sent) == ("in_flight", False)
-    given.budget.earn(1, 0.020)
+    given.budget.earn(101, 0.020)
     assert len(ring(gather)[1]) == 1
 
 
@@ -267,7 +267,7 @@ def test_answers_earn_tokens() -> None:
     """A decided gather pays in what its answered legs are worth."""
     pair = leaves(2)
     given = terms()
-    while given.budget.spend(0.0):
+    while given.budget.spend(0.0, needed=True):
         pass
     gather, sent = gather_over([pair, pair, pair], given)
     for attempt in sent[:2]:
@@ -360,7 +360,7 @@ class AfterHalf:
     paced: bool = False
 
     def delay_s(self, history: Latency, progress: Progress) -> float:
-        return 0.0 if 2 * progress.answered >= progress.legs else NEVER_S
+        return 0.0 if 2 * progress.open_legs <= progress.legs else NEVER_S
 
 
 def test_a_policy_that_watches_siblings_is_asked_after_every_answer() -> None:

@@ -205,7 +205,7 @@ class Gathers(RuleBasedStateMachine):
 
     def everything(self) -> object:
         return (
-            [(repr(g.attempts), repr(g.outcome), g.wakeup, g.answered) for g in self.gathers],
+            [(repr(g.attempts), repr(g.outcome), g.wakeup, g.open_legs) for g in self.gathers],
             [(leaf.outstanding, leaf.cost(self.now)) for leaf in self.leaves],
             [repr(self.base.ledger), self.base.history.samples, self.base.budget.level(self.now)],
         )
@@ -293,7 +293,7 @@ class Gathers(RuleBasedStateMachine):
                 and not attempt.cancel_sent
                 and not gather._races[attempt.slot].decided
             }
-            assert gather.answered + len(racing) == gather.legs
+            assert gather.open_legs == len(racing)
 
     @invariant()
     def a_leaf_owes_one_probe_at_most(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from root.hedging import (
+    INDEPENDENT_LEAVES,
     MIN_SAMPLES,
     NEVER_S,
     PRICED_SHARE_MAX,
@@ -29,8 +30,11 @@ class Seen:
     """What a policy may know of its query."""
 
     legs: int = 100
+    leaves: int = 10
+    open_legs: int = 100
     answered: int = 0
     heard_s: float = 0.0
+    latest_s: float = 0.0
     round_trip_s: float = 0.001
     quorum_s: float | None = None
     price_s: float | None = None
@@ -112,33 +116,51 @@ def test_together_is_late_at_once() -> None:
 def test_a_leg_is_late_among_siblings_only_once_the_quorum_has_answered() -> None:
     """Before that nobody knows whether it is the leg or the query that is slow."""
     sibling = Sibling(quorum=0.5, factor=3.0)
-    assert sibling.delay_s(history_of(0.010), Seen(answered=49)) == NEVER_S
-    assert sibling.delay_s(history_of(0.010), Seen(answered=50, quorum_s=0.020)) == 0.060
+    assert sibling.delay_s(history_of(0.010), Seen(open_legs=51)) == NEVER_S
+    assert sibling.delay_s(history_of(0.010), Seen(open_legs=50, quorum_s=0.020)) == 0.060
 
 
 def test_a_query_slow_everywhere_has_no_late_legs_among_siblings() -> None:
     """Five times slower is five times as patient, whatever the history says."""
-    quick, slow = Seen(answered=60, quorum_s=0.004), Seen(answered=60, quorum_s=0.020)
+    quick, slow = Seen(open_legs=40, quorum_s=0.004), Seen(open_legs=40, quorum_s=0.020)
     history = history_of(0.004)
     assert Sibling().delay_s(history, slow) == pytest.approx(5 * Sibling().delay_s(history, quick))
 
 
 def test_adaptive_waits_for_a_price() -> None:
     """Nothing is late while nobody knows what hedging costs."""
-    assert Adaptive().delay_s(history_of(0.010), Seen(answered=99)) == NEVER_S
+    assert Adaptive().delay_s(history_of(0.010), Seen(open_legs=1)) == NEVER_S
 
 
 @pytest.mark.parametrize(("still_open", "silence_s"), [(1, 0.002), (3, 0.006), (20, 0.040)])
 def test_a_silence_must_pay_for_every_leg_it_has_hedged(still_open: int, silence_s: float) -> None:
-    """So long after the latest answer, a price for each open leg, all of them are late."""
-    seen = Seen(answered=100 - still_open, heard_s=0.015, price_s=0.002)
+    """So long after the latest answers, a price for each open leg, all of them are late."""
+    seen = Seen(open_legs=still_open, answered=80, heard_s=0.015, latest_s=0.016, price_s=0.002)
     assert Adaptive().delay_s(Latency(0.0), seen) == pytest.approx(0.015 + silence_s)
 
 
-def test_a_query_in_which_nobody_answers_pays_for_some_of_its_legs() -> None:
+def test_a_query_in_which_hardly_anybody_answers_pays_for_some_of_its_legs() -> None:
     """The price of a query is limited to that of a share of its legs."""
-    delay_s = Adaptive().delay_s(Latency(0.0), Seen(price_s=0.001))
-    assert delay_s == pytest.approx(0.001 * (100 * PRICED_SHARE_MAX + 1))
+    seen = Seen(open_legs=99, answered=1, heard_s=0.002, latest_s=0.003, price_s=0.001)
+    delay_s = Adaptive().delay_s(Latency(0.0), seen)
+    assert delay_s == pytest.approx(0.002 + 0.001 * (100 * PRICED_SHARE_MAX + 1))
+
+
+def test_a_pause_no_longer_than_those_before_is_no_silence() -> None:
+    """However cheap an extra attempt is: what takes seconds does not end within milliseconds."""
+    seen = Seen(open_legs=1, answered=9, heard_s=2.5, latest_s=2.7, price_s=0.001)
+    assert Adaptive().delay_s(Latency(0.0), seen) == pytest.approx(2.7 + 2.7 / 9)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "late"), [(1, True), (INDEPENDENT_LEAVES - 1, True), (INDEPENDENT_LEAVES, False)]
+)
+def test_a_query_that_several_leaves_leave_unanswered_is_slow_by_nature(
+    leaves: int, late: bool
+) -> None:
+    """Nothing of it is late; where few leaves are asked, it may be them."""
+    seen = Seen(leaves=leaves, price_s=0.001)
+    assert (Adaptive().delay_s(Latency(0.0), seen) < NEVER_S) == late
 
 
 @pytest.mark.parametrize("quorum", [0.0, 1.0, -0.5, math.nan])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from root.budget import Budget, BudgetTerms
@@ -16,7 +18,7 @@ def half_full() -> Budget:
     """A budget that is as full as it should be in the long run."""
     budget = Budget(TERMS, 0.0)
     while budget.fullness > 0.5:
-        assert budget.spend(0.0)
+        assert budget.spend(0.0, needed=True)
     return budget
 
 
@@ -64,12 +66,28 @@ def test_the_price_stands_still_when_what_is_spent_is_what_is_earned() -> None:
 def test_an_empty_budget_raises_the_price_and_a_full_one_lowers_it() -> None:
     """Whoever has emptied it: failovers count."""
     empty, full = Budget(TERMS, 0.0), Budget(TERMS, 0.0)
-    while empty.spend(0.0):
+    while empty.spend(0.0, needed=True):
         pass
     dearer, cheaper = priced(), priced()
     dearer.settle(100, 5, empty, history_of(0.010))
     cheaper.settle(100, 5, full, history_of(0.010))
     assert price_s(cheaper) < price_s(priced()) < price_s(dearer)
+
+
+def test_the_price_minds_the_ends_of_the_bucket_not_its_middle() -> None:
+    """A level that is off by a quarter moves it by an eighth of what an end does."""
+    quarter, empty = Budget(TERMS, 0.0), Budget(TERMS, 0.0)
+    while quarter.fullness > 0.25:
+        assert quarter.spend(0.0, needed=True)
+    while empty.spend(0.0, needed=True):
+        pass
+    steps = []
+    for budget in (quarter, empty):
+        pace = priced()
+        before_s = price_s(pace)
+        pace.settle(100, 5, budget, history_of(0.010))
+        steps.append(math.log(price_s(pace) / before_s))
+    assert steps[0] == pytest.approx(steps[1] / 8.0)
 
 
 def test_learning_slows_down_to_its_gain() -> None:

@@ -121,23 +121,28 @@ def test_queries_that_are_slow_by_nature_are_not_done_twice(
     run(main)
 
 
-def test_a_rare_query_that_is_slow_by_nature_is_left_alone_by_sibling() -> None:
-    """Among fast ones there are tokens enough for every leg of it; none of them is late."""
+@pytest.mark.parametrize("policy", [Sibling(), Adaptive()], ids=lambda p: str(p.name))
+def test_a_rare_query_that_is_slow_by_nature_is_not_done_twice(policy: Policy) -> None:
+    """Among fast ones there are tokens enough for every leg of it, and a silence of seconds;
+    the leaves work a tenth more at most.
+    """
 
     async def main() -> None:
         random = Random("legs")
-        fast, slow = takes_about(0.005, 0.3, random), takes_about(3.0, 0.05, random)
         fleet = ScriptedFleet(
-            card(10),
-            dealt(10, leaves=4, replicas=2),
-            lambda leg: (slow if leg.flight.ask.body == SLOW else fast)(leg),
+            card(10), dealt(10, leaves=4, replicas=2), takes_about(0.005, 0.3, random)
         )
-        root = BareRoot(fleet, Sibling(), timeout_s=10.0)
+        root = BareRoot(fleet, policy, timeout_s=10.0)
         await root.open_loop(constant(50.0, 10.0))
-        slow_one = await root.query(body=SLOW)
+        for leaf in fleet.leaves:
+            leaf.script = takes_about(3.0, 0.05, random)
+        before_s = sum(leaf.counts.worked_s for leaf in fleet.leaves)
+        slow_one = await root.query()
+        await asyncio.sleep(10.0)
+        worked_s = sum(leaf.counts.worked_s for leaf in fleet.leaves) - before_s
         assert slow_one.complete
-        assert slow_one.extra == 0
         assert root.ledger.sent["hedge"] > 50
+        assert worked_s <= 1.1 * 3.0 * 10
 
     run(main)
 
