@@ -254,6 +254,16 @@ def test_the_place_of_a_lent_token_stays_free() -> None:
     assert budget.level(7.0) == 2.0
 
 
+def test_what_is_in_reserve_is_not_lent() -> None:
+    """A tied copy can be done without, as any hedge can."""
+    budget = Budget(BudgetTerms(max_extra_load=0.05, floor_per_s=0.0, burst=11.0), 0.0)
+    lent = 0
+    while budget.lend(0.0):
+        lent += 1
+    assert lent == 10
+    assert budget.spend(0.0, needed=True)
+
+
 def test_the_last_tokens_are_for_what_is_needed() -> None:
     """Hedges leave a tenth of what can be saved up to failovers; of a single token nothing."""
     budget = Budget(BudgetTerms(max_extra_load=0.05, floor_per_s=0.0, burst=101.0), 0.0)
