@@ -31,6 +31,7 @@ from leaf.protocol import (
     LeafHello,
     Refusal,
 )
+from root.conduct import FailureReason
 from root.frames import (
     BrokenProtocol,
     ChannelLost,
@@ -40,7 +41,7 @@ from root.frames import (
     read_holdings,
     written_ask,
 )
-from root.race import Attempt, FailureReason
+from root.race import Attempt
 from root.ranking import Leaf
 from root.scatter import Ask, Flight
 from root.topology import Held

@@ -31,9 +31,10 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from root.conduct import FailureReason, MissingReason
 from root.enough import Enough
 from root.hedging import HEARD_KEPT, MIN_SAMPLES, NEVER_S, Policy
-from root.race import Attempt, FailureReason, MissingReason, Race, Tally, Terms
+from root.race import Attempt, Race, Tally, Terms
 from root.ranking import Leaf
 
 PAUSE_S: Final = 0.005

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from root.conduct import FailureReason, MissingReason
 from root.gather import Outcome
-from root.race import Attempt, FailureReason, MissingReason, Tally
+from root.race import Attempt, Tally
 from root.requests import SearchRequest
 from root.topology import View
 

@@ -38,12 +38,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import msgspec
 
-from leaf.protocol import RefusalReason
 from root.budget import Budget
+from root.conduct import CONDUCT, LOST, Conduct, FailureReason, MissingReason
 from root.latency import Latency
 from root.pace import Pace
 from root.probation import Probation
@@ -51,8 +51,6 @@ from root.ranking import Leaf, choose
 
 Kind = Literal["primary", "hedge", "failover", "probe"]
 Fate = Literal["in_flight", "won", "lost", "cancelled", "failed"]
-FailureReason = RefusalReason | Literal["gone", "garbage"]
-MissingReason = Literal["timeout", "no_replica", "error", "refused"]
 
 KINDS: Final[tuple[Kind, ...]] = ("primary", "hedge", "failover", "probe")
 FIRST_ATTEMPTS: Final[tuple[Kind, ...]] = ("primary", "failover")
@@ -64,37 +62,6 @@ FATES: Final[tuple[Fate, ...]] = ("won", "lost", "cancelled", "failed")
 LOSSES_MAX: Final = 1
 """Leaves that may be lost under one race before it is given up: a coincidence of two is rare,
 and a query that ends leaves must not get a third."""
-
-
-class Conduct(NamedTuple):
-    """What follows from a failure."""
-
-    next_replica: bool
-    """Whether another replica may succeed where this one did not."""
-    budgeted: bool
-    """Whether trying it costs a token. Not where the leaf is gone: nobody does that work now."""
-    blame: bool
-    """Whether the leaf looks worse for it, and hedging rests where it is common: the trouble is
-    not slowness."""
-    missing: MissingReason
-    """What the answer says of the shard, if nothing else answers."""
-
-
-CONDUCT: Final[dict[FailureReason, Conduct]] = {
-    "gone": Conduct(next_replica=True, budgeted=False, blame=False, missing="no_replica"),
-    "garbage": Conduct(next_replica=True, budgeted=False, blame=True, missing="error"),
-    "error": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
-    "busy": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
-    "unknown_shard": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
-    "unknown_generation": Conduct(next_replica=True, budgeted=True, blame=False, missing="refused"),
-    "cancelled": Conduct(next_replica=True, budgeted=True, blame=True, missing="error"),
-    "expired": Conduct(next_replica=True, budgeted=True, blame=False, missing="timeout"),
-    "bad_query": Conduct(next_replica=False, budgeted=False, blame=False, missing="refused"),
-}
-
-
-LOST: Final[tuple[FailureReason, ...]] = ("gone", "garbage")
-"""Failures with which the leaf's connection is lost: a leaf that breaks the protocol is dropped."""
 
 
 class IllegalEvent(Exception):

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from leaf.protocol import Documents, Hits, Priority
+from root.conduct import FailureReason
 from root.gather import (
     Action,
     AlarmRang,
@@ -26,7 +27,7 @@ from root.gather import (
     Outcome,
     SendAttempt,
 )
-from root.race import Attempt, FailureReason
+from root.race import Attempt
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):

@@ -10,12 +10,13 @@ from random import Random
 from typing import Final
 
 from root.canary import CANCEL_S, Pause, Refusal, Shapes, Trial, Wait
+from root.conduct import MissingReason
 from root.discovery import Fleet
 from root.errors import Quarantined
 from root.gather import Gather, Outcome
 from root.hedging import Off
 from root.pursuit import Phase, Pursuit
-from root.race import MissingReason, Terms
+from root.race import Terms
 from root.scatter import Ask, scatter
 from root.shapes import Subject
 from root.topology import View

@@ -15,7 +15,7 @@ PACKAGES: Final = ("root", "leaf", "index_data", "bench")
 
 DECISIONS: Final = (
     *("errors", "topology", "latency", "budget", "hedging"),
-    *("pace", "probation", "ranking", "race", "gather", "enough", "merge"),
+    *("pace", "probation", "ranking", "race", "conduct", "gather", "enough", "merge"),
 )
 """Modules of the root that decide: values in, values out."""
 

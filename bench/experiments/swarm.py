@@ -19,7 +19,8 @@ from bench import report
 from bench.simulation.invariants import breaches
 from bench.simulation.story import story
 from bench.simulation.swarm import Run, simulate
-from root.race import CONDUCT, FATES, KINDS
+from root.conduct import CONDUCT
+from root.race import FATES, KINDS
 
 SEEDS_MAX: Final = 1_000_000
 """A day on one core."""

@@ -19,7 +19,8 @@ from bench.simulation.fleet import ANSWER, LONG_AGO_S, Lengths
 from bench.simulation.machines import Episode, Machines, Speed, episodes
 from bench.simulation.profiles import Draws
 from bench.virtual_time import running_loop
-from root.race import Attempt, FailureReason
+from root.conduct import FailureReason
+from root.race import Attempt
 from root.ranking import Leaf
 from root.scatter import Flight
 

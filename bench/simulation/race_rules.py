@@ -7,7 +7,8 @@ from typing import Final
 
 from bench.simulation.evidence import FREE, INSTANT_S, Case, Evidence
 from root.budget import PUSH_BACK_S
-from root.race import CONDUCT, FATES
+from root.conduct import CONDUCT
+from root.race import FATES
 
 HEDGELESS: Final = frozenset({"off", "shadow"})
 """Policies by which no attempt is ever late."""

@@ -19,11 +19,12 @@ from typing import Final, Protocol
 
 from bench.simulation.fleet import ANSWER, FAN_OUT, LONG_AGO_S, ask, asked
 from root.budget import Budget, BudgetTerms, burst_for
+from root.conduct import FailureReason, MissingReason
 from root.gather import Gather, Outcome
 from root.hedging import Policy
 from root.latency import Latency
 from root.pace import Pace
-from root.race import Attempt, FailureReason, Ledger, MissingReason, Terms
+from root.race import Attempt, Ledger, Terms
 from root.ranking import Leaf
 from root.scatter import Flight, LeafTransport, scatter
 

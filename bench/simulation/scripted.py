@@ -27,7 +27,8 @@ from typing import Final, Literal, NamedTuple
 
 from bench.simulation.answers import hits
 from leaf.protocol import Documents, Hits
-from root.race import Attempt, FailureReason
+from root.conduct import FailureReason
+from root.race import Attempt
 from root.ranking import Leaf
 from root.scatter import Flight
 

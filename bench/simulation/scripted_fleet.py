@@ -23,13 +23,14 @@ from bench.workload import Schedule
 from index_data.manifest import Field, GenerationCard
 from leaf.protocol import PROTOCOL_VERSION, LeafHello
 from root.budget import Budget, BudgetTerms
+from root.conduct import FailureReason
 from root.discovery import Fleet
 from root.gather import Gather, Outcome
 from root.hedging import Policy
 from root.latency import Latency
 from root.pace import Pace
 from root.probation import Probation
-from root.race import Attempt, FailureReason, Ledger, Terms
+from root.race import Attempt, Ledger, Terms
 from root.ranking import Leaf
 from root.scatter import Ask, Flight, scatter
 from root.topology import Held

@@ -33,8 +33,8 @@ from bench.simulation.watched import WatchedFleet
 from bench.virtual_time import running_loop
 from leaf.protocol import Documents, Hits
 from root.channel import RETRY_S
+from root.conduct import CONDUCT, FailureReason
 from root.probation import Probation
-from root.race import CONDUCT, FailureReason
 
 SLOW_S: Final = 0.2
 """Median time of a leg of a slow leaf: most callers have given up by then."""

@@ -17,7 +17,8 @@ from bench.simulation.scripted import Answer, Script
 from bench.simulation.scripted_fleet import ScriptedFleet
 from index_data.manifest import GenerationCard
 from leaf.protocol import Query
-from root.race import Attempt, FailureReason
+from root.conduct import FailureReason
+from root.race import Attempt
 from root.requests import SearchRequest
 from root.scatter import Flight
 

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 )
 
 from root.budget import BudgetTerms
+from root.conduct import CONDUCT, LOST, FailureReason
 from root.gather import (
     Action,
     AlarmRang,
@@ -33,7 +34,7 @@ from root.gather import (
 from root.hedging import Fixed, Off, Policy, Quantile
 from root.latency import Latency
 from root.probation import PROBE_EVERY_S, UNPROBED_S, Probation
-from root.race import CONDUCT, FATES, LOST, Attempt, FailureReason, IllegalEvent, Terms
+from root.race import FATES, Attempt, IllegalEvent, Terms
 from tests.root.conftest import NOTHING_EXTRA, PLENTY, history_of, leaves, terms
 
 LEAVES = 4

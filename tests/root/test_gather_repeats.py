@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from root.budget import Budget, BudgetTerms
+from root.conduct import CONDUCT
 from root.gather import (
     Action,
     AlarmRang,
@@ -25,7 +26,7 @@ from root.gather import (
 )
 from root.hedging import Quantile
 from root.latency import Latency
-from root.race import CONDUCT, Ledger, Terms
+from root.race import Ledger, Terms
 from root.ranking import Leaf
 
 QUERIES: Final = 60

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from root.race import Attempt, FailureReason, Race, Terms
+from root.conduct import FailureReason
+from root.race import Attempt, Race, Terms
 from root.ranking import Leaf
 from tests.root.conftest import NOTHING_EXTRA, leaves, terms
 

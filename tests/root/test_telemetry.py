@@ -9,9 +9,9 @@ import pytest
 from bench.simulation.scripted import Deed, Leg, fails, takes
 from root.budget import BudgetTerms
 from root.canary import QUARANTINE_S
+from root.conduct import FailureReason
 from root.config import Settings
 from root.hedging import MIN_SAMPLES
-from root.race import FailureReason
 from root.rehearsal import REQUESTS_MIN
 from tests.sim.serving import PLENTY, SHARDS, WORK_S, Served, served
 

@@ -23,9 +23,9 @@ from bench.simulation.scripted import (
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
 from root.budget import BudgetTerms
+from root.conduct import FailureReason
 from root.config import Settings
 from root.errors import NoShards, NotCovered, Overloaded, UnknownDocument
-from root.race import FailureReason
 from root.requests import HedgeName, SearchRequest
 from root.search import Searches
 

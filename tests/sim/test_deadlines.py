@@ -11,8 +11,8 @@ from bench.simulation.scripted_fleet import BareRoot, ScriptedFleet, Seen, card,
 from bench.virtual_time import run
 from bench.workload import constant, poisson
 from root.budget import BudgetTerms
+from root.conduct import FailureReason
 from root.hedging import Fixed, Quantile
-from root.race import FailureReason
 
 SKEW_S: Final = 600.0
 FAILURES: Final[tuple[FailureReason, ...]] = ("error", "busy")

@@ -21,10 +21,11 @@ from bench.simulation.scripted_fleet import BareRoot, ScriptedFleet, at, card, d
 from bench.virtual_time import run, running_loop
 from bench.workload import constant
 from root.budget import Budget, BudgetTerms
+from root.conduct import FailureReason
 from root.gather import AlarmRang, AttemptsReplied, Gather, SendAttempt
 from root.hedging import MIN_SAMPLES, Fixed, Off, Policy, Quantile
 from root.latency import Latency
-from root.race import FailureReason, Ledger, Terms
+from root.race import Ledger, Terms
 from root.ranking import Leaf
 
 PLENTY = BudgetTerms(max_extra_load=1.0, floor_per_s=1000.0, burst=100_000.0)
