@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from root.canary import (
-    CANCEL_S,
     CAUSES,
     QUARANTINE_S,
     QUARANTINE_S_MAX,
@@ -18,7 +15,6 @@ from root.canary import (
     SILENT_S,
     STALL_S,
     Finding,
-    Pause,
     Record,
     Refusal,
     Shapes,
@@ -28,68 +24,19 @@ from root.canary import (
     judge,
 )
 from root.race import Attempt
-from root.ranking import Leaf
-from root.shapes import Subject
-
-SENT_S = 10.0
-ENDED_S = 10.1
-
-
-class Heard:
-    """When the one leaf was last heard of: at ``at_s``."""
-
-    def __init__(self, at_s: float = SENT_S) -> None:
-        self.at_s = at_s
-
-    def __call__(self, _: Leaf) -> float:
-        return self.at_s
-
-
-def attempt(fate: Any = "won", reason: Any = None, slot: int = 0, **members: Any) -> Attempt:
-    ended_s = 0.0 if fate == "in_flight" else ENDED_S
-    return Attempt(
-        *(0, slot, 0, Leaf("a", 0.0), "primary", SENT_S, fate),
-        ended_s=ended_s,
-        reason=reason,
-        **({"leaf_gone": reason == "gone"} | members),
-    )
-
-
-def killed(slot: int = 0) -> Attempt:
-    return attempt("failed", "gone", slot)
-
-
-def subject(shape: str, words: str = "words", *, dangerous: bool = False) -> Subject:
-    return Subject(shape.encode(), words.encode(), dangerous, shape)
-
-
-def tried(shapes: Shapes, suspect: Subject, *canaries: Attempt, now: float = ENDED_S) -> bool:
-    """Let a suspect send these canaries; return whether it is refused then."""
-    trial = shapes.admit(suspect, now)
-    assert isinstance(trial, Trial)
-    condemned = False
-    for canary in canaries:
-        shapes.send(trial, [canary])
-        condemned = shapes.condemns(trial, now)
-    shapes.release(trial, now)
-    return condemned
-
-
-def seconds_refused(shapes: Shapes, suspect: Subject, now: float = ENDED_S) -> float:
-    refusal = shapes.admit(suspect, now)
-    assert isinstance(refusal, Refusal)
-    return refusal.seconds
-
-
-def proven(*suspects: Subject, heard: Heard | None = None) -> Shapes:
-    shapes = Shapes(heard or Heard())
-    for suspect in suspects:
-        assert not tried(shapes, suspect, attempt())
-    return shapes
-
-
-ONE, OTHER = subject("one"), subject("other")
-
+from tests.root.canary_suspects import (
+    ENDED_S,
+    ONE,
+    OTHER,
+    SENT_S,
+    Heard,
+    attempt,
+    killed,
+    proven,
+    seconds_refused,
+    subject,
+    tried,
+)
 
 # --- evidence ----------------------------------------------------------------------------
 
@@ -212,92 +159,6 @@ def test_a_refusal_changes_nothing() -> None:
     assert not tried(shapes, ONE, attempt("failed", "busy"), now=later_s)
     assert tried(shapes, ONE, killed(), now=later_s)
     assert seconds_refused(shapes, ONE, later_s) == pytest.approx(2.0 * QUARANTINE_S)
-
-
-# --- canaries that were given up before they ended ---------------------------------------
-
-
-def left_behind(heard: Heard) -> tuple[Shapes, Attempt]:
-    """A shape whose canary was given up at ENDED_S, undecided."""
-    shapes, canary = Shapes(heard), attempt("in_flight")
-    assert not tried(shapes, ONE, canary)
-    return shapes, canary
-
-
-def test_a_leaf_at_work_on_a_canary_is_enough() -> None:
-    """As long as it is alive and has not ended that one, no other is sent; but not for ever."""
-    heard = Heard()
-    shapes, _ = left_behind(heard)
-    heard.at_s = ENDED_S + 1.0
-    assert seconds_refused(shapes, ONE, ENDED_S + 1.0) == QUARANTINE_S
-    assert seconds_refused(shapes, ONE, ENDED_S + QUARANTINE_S_MAX - 0.1) == QUARANTINE_S
-    assert shapes.quarantined(ENDED_S + 1.0) == 0
-    assert isinstance(shapes.admit(ONE, ENDED_S + QUARANTINE_S_MAX), Trial)
-
-
-def test_a_canary_just_given_up_says_nothing_yet() -> None:
-    """An ordinary leg takes its time too: whoever comes next waits, and is not refused. When it
-    has ended well he goes straight; when it has had time enough, its leaf is held up by it.
-    """
-    shapes, canary = left_behind(Heard(ENDED_S + 1.0))
-    assert isinstance(shapes.admit(ONE, ENDED_S), Pause)
-    assert isinstance(shapes.admit(ONE, SENT_S + STALL_S - 0.01), Pause)
-    assert seconds_refused(shapes, ONE, SENT_S + STALL_S) == QUARANTINE_S
-    assert shapes.refused == 1
-    canary.fate, canary.service_us = "cancelled", 5
-    assert shapes.admit(ONE, SENT_S + STALL_S) == "straight"
-
-
-def test_a_leaf_that_is_not_heard_of_holds_nobody_up() -> None:
-    """It does not work on the canary, as far as is known: it stands still."""
-    shapes, _ = left_behind(Heard(SENT_S))
-    assert isinstance(shapes.admit(ONE, ENDED_S + 1.0), Trial)
-
-
-def test_a_canary_that_ends_late_is_heard_all_the_same() -> None:
-    """Done, it has proven its shape; lost with its leaf, it condemns it; put back, nothing."""
-    for ending, admission in (
-        ({"service_us": 5}, "straight"),
-        ({"queue_us": 5}, Trial),
-        ({}, Trial),
-        ({"leaf_gone": True}, Refusal),
-    ):
-        shapes, canary = left_behind(Heard(ENDED_S))
-        canary.fate, canary.ended_s = "cancelled", ENDED_S + 0.1
-        for name, value in ending.items():
-            setattr(canary, name, value)
-        after = shapes.admit(ONE, ENDED_S + 0.2)
-        assert after == "straight" if admission == "straight" else type(after) is admission
-
-
-def test_a_leaf_has_the_time_to_say_that_a_canary_has_only_waited() -> None:
-    """That it is heard of within the milliseconds a cancel takes says nothing yet."""
-    for heard_after_s, admission in ((0.5 * CANCEL_S, Trial), (CANCEL_S, Refusal)):
-        heard = Heard()
-        shapes, canary = left_behind(heard)
-        canary.sent_s = ENDED_S - STALL_S
-        heard.at_s = ENDED_S + heard_after_s
-        assert isinstance(shapes.admit(ONE, heard.at_s), admission)
-
-
-def test_a_verdict_counts_from_when_it_fell() -> None:
-    """A canary that was given up, and lost with its leaf a while ago: the quarantine for it is
-    over when somebody asks.
-    """
-    shapes, canary = left_behind(Heard(ENDED_S))
-    canary.fate, canary.ended_s, canary.leaf_gone = "cancelled", ENDED_S + 0.1, True
-    assert isinstance(shapes.admit(ONE, ENDED_S + 0.1 + QUARANTINE_S), Trial)
-
-
-def test_a_stall_that_was_none_ends_the_quarantine() -> None:
-    """The leaf says at last that the canary has only waited; a death before is not undone."""
-    heard = Heard(SENT_S + STALL_S)
-    shapes, canary = Shapes(heard), attempt("in_flight")
-    now = SENT_S + STALL_S
-    assert tried(shapes, ONE, canary, now=now)
-    assert seconds_refused(shapes, ONE, now) == QUARANTINE_S
-    canary.fate, canary.ended_s, canary.queue_us = "cancelled", now, 5
-    assert isinstance(shapes.admit(ONE, now), Trial)
 
 
 # --- words -------------------------------------------------------------------------------
