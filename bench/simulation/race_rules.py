@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from bench.simulation.evidence import FREE, INSTANT_S, Case, Evidence
 from root.budget import PUSH_BACK_S
 from root.conduct import CONDUCT
 from root.ledger import FATES, SECOND_ATTEMPTS
+from root.race import Attempt
 
 HEDGELESS: Final = frozenset({"off", "shadow"})
 """Policies by which no attempt is ever late."""
@@ -120,7 +121,7 @@ def a_shard_is_missing_for_a_cause(evidence: Evidence, case: Case) -> Iterator[s
         if reason != "no_replica" or not _all_tried_or_away(evidence, case):
             yield f"{reason}, and no attempt has failed"
         return
-    last_s = max(attempt.ended_s for attempt in failed)
+    last_s = _failed_for_good_s(case, failed)
     causes = [a.reason for a in case.failed_at(last_s) if a.reason is not None]
     if reason not in {CONDUCT[cause].missing for cause in causes}:
         yield f"{reason}, after {', '.join(causes)}"
@@ -128,6 +129,19 @@ def a_shard_is_missing_for_a_cause(evidence: Evidence, case: Case) -> Iterator[s
         _all_tried_or_away(evidence, case) or _may_not_go_on(evidence, case, last_s)
     ):
         yield f"{reason}, and there was another replica, and time, an attempt and a token for it"
+
+
+def _failed_for_good_s(case: Case, failed: Sequence[Attempt]) -> float:
+    """When the last failure came: the first that no other replica could mend, where nothing but
+    probes was in flight then, as nobody waits for those.
+    """
+    for attempt in sorted(failed, key=lambda a: a.ended_s):
+        waited_for = (a for a in case.attempts if a.kind != "probe" and a is not attempt)
+        if attempt.reason in HOPELESS and not any(
+            a.sent_s <= attempt.ended_s < a.ended_s for a in waited_for
+        ):
+            return attempt.ended_s
+    return max(attempt.ended_s for attempt in failed)
 
 
 def _all_tried_or_away(evidence: Evidence, case: Case) -> bool:

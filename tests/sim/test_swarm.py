@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from bench.experiments.swarm import Result, judge, summed_up
+from bench.simulation.invariants import breaches
 from bench.simulation.swarm import simulate
 
 SEEDS: Final = range(50)
@@ -30,6 +31,12 @@ def result() -> Result:
 def test_what_must_hold_holds_of_every_seed(result: Result) -> None:
     """See ``bench.simulation.invariants``."""
     assert not result.failures
+
+
+@pytest.mark.parametrize("seed", [55, 399])
+def test_a_probe_that_fails_after_its_race_is_no_cause(seed: int) -> None:
+    """Its query was refused for what it is, and that is what the answer says."""
+    assert not breaches(simulate(seed))
 
 
 def test_everything_that_can_become_of_an_attempt_is_seen(result: Result) -> None:
