@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from root.budget import BudgetTerms
 from root.race import Attempt, Race, Terms
 from root.ranking import Leaf
-
-ONE_TOKEN = BudgetTerms(max_extra_load=1.0, floor_per_s=0.0, burst=1.0)
 
 
 def started(replicas: list[Leaf], given: Terms) -> tuple[Race, Attempt]:

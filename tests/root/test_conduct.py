@@ -6,13 +6,10 @@ from typing import get_args
 
 import pytest
 
-from root.budget import BudgetTerms
 from root.conduct import CONDUCT, LOST, FailureReason, MissingReason
 from root.race import LOSSES_MAX
 from tests.root.conftest import NOTHING_EXTRA, leaves, terms
 from tests.root.race_starts import hedged, started
-
-ONE_TOKEN = BudgetTerms(max_extra_load=1.0, floor_per_s=0.0, burst=1.0)
 
 # reason -> whether another replica is tried, whether that costs a token, whether the leaf
 # is blamed, and what is missing if nothing answers.
