@@ -37,6 +37,12 @@ class Evidence:
         self.spending = self._spending([a for case, a in took if not case.gave_back(a)])
         # Tokens that tied copies had for a while were not there for others.
         self.lending = self._spending([a for _, a in took])
+        self._tied_s = [
+            (a.sent_s, max(other.ended_s for other in case.attempts))
+            for case in self.cases
+            for a in case.attempts
+            if a.kind == "tied"
+        ]
         self._busy_s = sorted(a.ended_s for a in self.sent if a.reason == "busy")
         self._names = [leaf.leaf.name for leaf in run.fleet.leaves]
 
@@ -46,6 +52,11 @@ class Evidence:
         earned = [(outcome.decided_s, len(outcome.replies)) for outcome in outcomes]
         spent = [attempt.sent_s for attempt in took]
         return Spending(self.settings.budget, self.corpus.shards, earned, spent)
+
+    def may_be_empty(self, second: float) -> bool:
+        """Whether there may have been no token: what a tied pair may still give back counts."""
+        lent = sum(from_s <= second <= to_s for from_s, to_s in self._tied_s)
+        return self.lending.may_be_empty(second, lent)
 
     def holders(self, shard: int) -> set[str]:
         """The leaves that hold a shard, when they are there."""

@@ -165,7 +165,7 @@ def _may_not_go_on(evidence: Evidence, case: Case, last_s: float) -> bool:
     counted = sum(
         a.reason not in FREE and a.kind != "probe" and not a.dropped for a in case.attempts
     )
-    no_room = counted >= evidence.settings.attempts_max or evidence.lending.may_be_empty(last_s)
+    no_room = counted >= evidence.settings.attempts_max or evidence.may_be_empty(last_s)
     return bool(causes & HOPELESS) or (no_room and not causes <= FREE)
 
 

@@ -78,8 +78,10 @@ class Spending:
             at_s = second
         return levels
 
-    def may_be_empty(self, second: float) -> bool:
-        """Whether there may have been less than a token at an instant."""
+    def may_be_empty(self, second: float, lent: int = 0) -> bool:
+        """Whether there may have been less than a token at an instant; the places of so many that
+        were ``lent`` are kept free.
+        """
         at = bisect_left(self._instants, second)
         if at < len(self._instants) and self._instants[at] == second:
             least = self._levels[at][0]
@@ -88,4 +90,4 @@ class Spending:
         else:
             since_s = second - self._instants[at - 1]
             least = min(self._burst, self._levels[at - 1][1] + since_s * self._floor_per_s)
-        return least < 1.0 + ROUNDING
+        return least - lent < 1.0 + ROUNDING
