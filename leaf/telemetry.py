@@ -84,6 +84,8 @@ class Ledger:
         self.queue = Histogram()
         self.service = Histogram()
         self.lag = Histogram()
+        self.collections = Histogram()
+        """Of garbage: written by whichever thread collects, one at a time."""
         self.wasted_us = 0
         self.blocked_s = 0.0
         self.frames: Counter[str] = Counter()
@@ -217,6 +219,11 @@ class LeafCollector:
             "hedgerow_leaf_loop_lag_seconds",
             "How late the event loop came to a timer of its own.",
             **ledger.lag.exported(),
+        )
+        yield HistogramMetricFamily(
+            "hedgerow_leaf_collection_seconds",
+            "How long a collection of garbage held up everything.",
+            **ledger.collections.exported(),
         )
         yield CounterMetricFamily(
             "hedgerow_leaf_loop_blocked_seconds",
