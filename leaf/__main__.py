@@ -30,6 +30,7 @@ from leaf.holdings import HeldGeneration, Supply
 from leaf.injection import InjectingWorkers
 from leaf.peers import Peers
 from leaf.plans import SeededPlan, load
+from leaf.pulse import BLOCKED_MS, watched
 from leaf.service import Leaf, Watch
 from leaf.wire import Wire
 from leaf.workers import Workers
@@ -82,6 +83,13 @@ BACKLOG: Final = 1024
 )
 @click.option("--name", default="", help="Name of this leaf; leaf<ordinal> unless given.")
 @click.option(
+    "--blocked-ms",
+    type=float,
+    default=BLOCKED_MS,
+    envvar="HEDGEROW_LEAF_BLOCKED_MS",
+    help="An event loop later than this is logged.",
+)
+@click.option(
     "--interference",
     default="",
     envvar="HEDGEROW_INTERFERENCE",
@@ -112,6 +120,7 @@ def main(  # noqa: D103 - click shows a docstring to users
     queue_legs: int,
     domain: str,
     name: str,
+    blocked_ms: float,
     interference: str,
     seed: int,
     admin_token_file: Path | None,
@@ -128,6 +137,7 @@ def main(  # noqa: D103 - click shows a docstring to users
             queue_legs=queue_legs,
             domain=domain,
             name=name,
+            blocked_ms=blocked_ms,
             interference=SeededPlan(interference, plan, seed) if plan else None,
             seed=seed,
             admin_token=read_token(admin_token_file, os.environ.get("HEDGEROW_ADMIN_TOKEN", "")),
@@ -190,6 +200,7 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
         workers=workers,
         clock=clock,
         notice=NOTICE if config.canned is not None else "",
+        blocked_ms=config.blocked_ms,
     )
     if leaf.notice:
         log.warning(leaf.notice)
@@ -270,7 +281,8 @@ class Process:
         watch.start()
         beat = asyncio.create_task(self._leaf.beat())
         try:
-            yield
+            with watched(self._leaf.pulse):
+                yield
         finally:
             beat.cancel()
             watch.stop()

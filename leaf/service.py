@@ -23,6 +23,7 @@ from leaf.errors import BadSetting
 from leaf.frames import write_hello
 from leaf.holdings import HeldGeneration, Holdings, Supply
 from leaf.protocol import PROTOCOL_VERSION, Begun, Holding, LeafHello, Tie
+from leaf.pulse import BLOCKED_MS, Pulse
 from leaf.telemetry import Ledger
 from leaf.ties import Ties, Waiting
 from leaf.workers import Clock, Workers
@@ -54,14 +55,22 @@ class Leaf:
     """The state of one leaf. Every method is called on the event loop."""
 
     def __init__(
-        self, *, name: str, domain: str, workers: Workers, clock: Clock, notice: str = ""
+        self,
+        *,
+        name: str,
+        domain: str,
+        workers: Workers,
+        clock: Clock,
+        notice: str = "",
+        blocked_ms: float = BLOCKED_MS,
     ) -> None:
         self.name = name
         self.domain = domain
         self.workers = workers
         self.clock = clock
         self.holdings = Holdings()
-        self.ledger = Ledger()
+        self.pulse = Pulse(blocked_ms, clock)
+        self.ledger = Ledger(self.pulse)
         self.ties = Ties()
         self._notice = notice
         self._trouble = ""
@@ -186,9 +195,9 @@ class Leaf:
     async def beat(self) -> None:
         """Keep time until cancelled: measure the loop's lateness, expire, retire."""
         while True:
-            due_s = self.clock() + BEAT_S
+            self.pulse.expect(BEAT_S)
             await asyncio.sleep(BEAT_S)
-            self.ledger.beat(self.clock() - due_s)
+            self.pulse.beat()
             self.workers.expire()
             self.retire()
             self.warn_again()
