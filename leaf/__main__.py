@@ -24,7 +24,7 @@ from leaf.admin import InterferenceRoute, Switch
 from leaf.admission import AdmissionQueue
 from leaf.app import create_app
 from leaf.asks import Task
-from leaf.background import GARBAGE_MAX, Background, Collections
+from leaf.background import GARBAGE_MAX, Background
 from leaf.canned import NOTICE, CannedSupply
 from leaf.config import Config, Place, read_token
 from leaf.errors import BadSetting
@@ -32,6 +32,7 @@ from leaf.holdings import HeldGeneration, Supply
 from leaf.injection import InjectingWorkers
 from leaf.peers import Peers
 from leaf.plans import SeededPlan, load
+from leaf.pulse import BLOCKED_MS, watched
 from leaf.service import Leaf
 from leaf.wire import Wire
 from leaf.workers import Workers
@@ -98,6 +99,13 @@ BACKLOG: Final = 1024
 )
 @click.option("--name", default="", help="Name of this leaf; leaf<ordinal> unless given.")
 @click.option(
+    "--blocked-ms",
+    type=float,
+    default=BLOCKED_MS,
+    envvar="HEDGEROW_LEAF_BLOCKED_MS",
+    help="An event loop later than this is logged.",
+)
+@click.option(
     "--interference",
     default="",
     envvar="HEDGEROW_INTERFERENCE",
@@ -130,6 +138,7 @@ def main(  # noqa: D103 - click shows a docstring to users
     generations: int,
     background: str,
     name: str,
+    blocked_ms: float,
     interference: str,
     seed: int,
     admin_token_file: Path | None,
@@ -148,6 +157,7 @@ def main(  # noqa: D103 - click shows a docstring to users
             generations=generations,
             in_step=background == "in-step",
             name=name,
+            blocked_ms=blocked_ms,
             interference=SeededPlan(interference, plan, seed) if plan else None,
             seed=seed,
             admin_token=read_token(admin_token_file, os.environ.get("HEDGEROW_ADMIN_TOKEN", "")),
@@ -210,6 +220,7 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
         workers=workers,
         clock=clock,
         notice=NOTICE if config.canned is not None else "",
+        blocked_ms=config.blocked_ms,
         place=config.place,
     )
     if leaf.notice:
@@ -221,7 +232,6 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
             switch.turn_on(config.interference)
         if config.admin_token:
             route = InterferenceRoute(switch, config.admin_token, config.seed)
-    gc.callbacks.append(Collections(leaf.ledger.collections))
     if config.in_step:
         gc.set_threshold(GARBAGE_MAX)
     process = Process(leaf, supply, route, in_step=config.in_step)
@@ -323,7 +333,8 @@ class Process:
         background.start()
         beat = asyncio.create_task(self._leaf.beat())
         try:
-            yield
+            with watched(self._leaf.pulse):
+                yield
         finally:
             beat.cancel()
             background.stop()

@@ -19,11 +19,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration, Supply
-from leaf.telemetry import Histogram
 
 log = logging.getLogger(__name__)
 
@@ -139,20 +138,3 @@ class Background:
         self.round()
         while not self._stop.wait(self.pause_s):
             self.round()
-
-
-class Collections:
-    """Measures how long collections of garbage take: a callback of the collector."""
-
-    def __init__(self, taken: Histogram, clock: Callable[[], float] = time.perf_counter) -> None:
-        """``taken`` gets every duration."""
-        self._taken = taken
-        self._clock = clock
-        self._began_s = 0.0
-
-    def __call__(self, phase: Literal["start", "stop"], _: Mapping[str, int]) -> None:
-        """Take the times of one collection."""
-        if phase == "start":
-            self._began_s = self._clock()
-        else:
-            self._taken.add(int((self._clock() - self._began_s) * 1e6))

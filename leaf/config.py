@@ -18,6 +18,7 @@ from index_data.placement import (
 from leaf.admission import QUEUE_LEGS_MAX
 from leaf.errors import BadSetting
 from leaf.plans import SeededPlan
+from leaf.pulse import BLOCKED_MS, BLOCKED_MS_MAX
 from leaf.workers import WORKERS_MAX
 
 PORT_MAX: Final = 65_535
@@ -89,6 +90,7 @@ class Config:
     queue_legs: int = QUEUE_LEGS_MAX
     name: str = ""
     domain: str = ""
+    blocked_ms: float = BLOCKED_MS
     interference: SeededPlan | None = None
     seed: int = 0
     admin_token: str = ""
@@ -105,6 +107,7 @@ class Config:
         _check_range("--workers", self.workers, 1, WORKERS_MAX)
         _check_range("--generations", self.generations, 1, GENERATIONS_MAX)
         _check_range("--queue-legs", self.queue_legs, 1, QUEUE_LEGS_CEILING)
+        _check_range("--blocked-ms", self.blocked_ms, 1, BLOCKED_MS_MAX)
         if self.admin_token and len(self.admin_token) < TOKEN_CHARS_MIN:
             raise BadSetting(f"the admin token must have at least {TOKEN_CHARS_MIN} characters")
         name = self.name or f"leaf{self.place.ordinal}"
@@ -125,7 +128,7 @@ def read_token(file: Path | None, given: str) -> str:
     return token
 
 
-def _check_range(option: str, value: int, least: int, most: int) -> None:
+def _check_range(option: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
         raise BadSetting(f"{option} must be between {least} and {most}, not {value}")
 

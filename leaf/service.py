@@ -21,6 +21,7 @@ from leaf.config import ALONE, Place
 from leaf.frames import write_hello
 from leaf.holdings import HeldGeneration, Holdings
 from leaf.protocol import PROTOCOL_VERSION, Begun, Holding, LeafHello, Tie
+from leaf.pulse import BLOCKED_MS, Pulse
 from leaf.telemetry import Ledger
 from leaf.ties import Ties, Waiting
 from leaf.workers import Clock, Workers
@@ -56,6 +57,7 @@ class Leaf:
         workers: Workers,
         clock: Clock,
         notice: str = "",
+        blocked_ms: float = BLOCKED_MS,
         place: Place = ALONE,
     ) -> None:
         self.name = name
@@ -64,7 +66,8 @@ class Leaf:
         self.clock = clock
         self.place = place
         self.holdings = Holdings()
-        self.ledger = Ledger()
+        self.pulse = Pulse(blocked_ms, clock)
+        self.ledger = Ledger(self.pulse)
         self.ties = Ties()
         self._notice = notice
         self._trouble = ""
@@ -201,9 +204,9 @@ class Leaf:
     async def beat(self) -> None:
         """Keep time until cancelled: measure the loop's lateness, expire."""
         while True:
-            due_s = self.clock() + BEAT_S
+            self.pulse.expect(BEAT_S)
             await asyncio.sleep(BEAT_S)
-            self.ledger.beat(self.clock() - due_s)
+            self.pulse.beat()
             self.workers.expire()
             self.warn_again()
 

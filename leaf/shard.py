@@ -17,9 +17,11 @@ from typing import Any, Final, Self
 import orjson
 import tantivy
 
+from index_data.analysis import ANALYSER, composed, text_analyser
 from index_data.manifest import (
     STATISTICS_FILE,
     BadManifest,
+    Field,
     GenerationCard,
     IndexDataError,
     Manifest,
@@ -30,7 +32,7 @@ from index_data.manifest import (
     verify_shard,
 )
 from index_data.query import Clause
-from index_data.schema import ANALYSER, ID_FIELD, tantivy_schema, text_analyser
+from index_data.schema import ID_FIELD, tantivy_schema
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
 from leaf.compile import Prepared, prepare
@@ -48,12 +50,12 @@ PREPARED_KEPT: Final = 256
 class Shard:
     """One shard, open for searching."""
 
-    def __init__(self, folder: Path, schema: tantivy.Schema) -> None:
+    def __init__(self, folder: Path, schema: tantivy.Schema, fields: Sequence[Field]) -> None:
         """Open a shard's folder. Raises what ``open_segment`` raises."""
         self._searcher = open_segment(folder)
         self._ordinals = ordinals_of(self._searcher)
         self._schema = schema
-        self._analyser = text_analyser()
+        self._text_fields = {field.name: field for field in fields if field.type == "text"}
 
     @property
     def documents(self) -> int:
@@ -133,16 +135,18 @@ class Shard:
     ) -> dict[str, str]:
         highlights = {}
         for field in highlight:
-            words, text = prepared.words.get(field), source.get(field)
-            if words and isinstance(text, str):
-                piece = snippet(text, self._tokens(text[:SCAN_CHARS_MAX]), words)
+            words, value = prepared.words.get(field), source.get(field)
+            for text in value if isinstance(value, list) else [value]:
+                piece = self._snippet(text, field, words) if words and text else None
                 if piece is not None:
                     highlights[field] = piece
+                    break
         return highlights
 
-    def _tokens(self, text: str) -> list[Token]:
-        tokens = self._analyser.pre_tokenize(text).tokens
-        return [Token(t.text, t.char_offset_from, t.char_offset_to) for t in tokens]
+    def _snippet(self, text: str, field: str, words: frozenset[str]) -> str | None:
+        text = composed(text)
+        tokens = text_analyser(self._text_fields[field]).placed(text[:SCAN_CHARS_MAX])
+        return snippet(text, [Token(t.text, t.start, t.end) for t in tokens], words)
 
     def lookup(self, document_id: str) -> list[int]:
         """Return the ordinal of the document with this id, or nothing."""
@@ -159,13 +163,13 @@ class Generation:
         self.refused: dict[int, str] = {}
         self.leaving: Mapping[int, int] = {}
         self._schema = schema = tantivy_schema(manifest.fields)
-        fields, analyse = manifest.fields, text_analyser().analyze
+        self._fields = fields = manifest.fields
 
         # It must not know this object: what is in a cycle, and frozen when that was last done,
         # is never freed, and with it the shards.
         @lru_cache(PREPARED_KEPT)
         def prepare_anew(query: Query) -> Prepared:
-            return prepare(query, fields, analyse, statistics, schema)
+            return prepare(query, fields, statistics, schema)
 
         self._prepare = prepare_anew
 
@@ -217,7 +221,7 @@ class Generation:
             return
         try:
             verify_shard(folder, shard, entries[shard])
-            self.shards[shard] = Shard(folder / shard_folder(shard), self._schema)
+            self.shards[shard] = Shard(folder / shard_folder(shard), self._schema, self._fields)
         except (IndexDataError, OSError, ValueError) as error:  # tantivy raises the last two
             self.refused[shard] = str(error)
 

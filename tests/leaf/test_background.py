@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from leaf.background import ROUND_S, Background, Collections, until_next_s
+from leaf.background import ROUND_S, Background, until_next_s
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration
-from leaf.telemetry import Histogram
 
 
 class ScriptedSupply:
@@ -155,13 +154,3 @@ def test_rounds_are_in_step_with_the_time_of_day_or_free_of_it() -> None:
         wall = iter([50.25, 50.4]).__next__
         background = Background(supply, FakeLeaf(), in_step=in_step, wall=wall)
         assert [background.pause_s, background.pause_s] == pytest.approx(expected)
-
-
-def test_collections_are_measured() -> None:
-    """From the collector's word that it begins to its word that it has ended."""
-    taken, times = Histogram(), iter([5.0, 5.004])
-    measure = Collections(taken, lambda: next(times))
-    measure("start", {})
-    measure("stop", {})
-    assert taken.sum_us == pytest.approx(4000, abs=1)
-    assert sum(taken.counts) == 1
