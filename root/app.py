@@ -81,6 +81,7 @@ class Root:
                 Route("/healthz", self.healthz, methods=["GET"]),
                 Route("/readyz", self.readyz, methods=["GET"]),
                 Route("/hedging", self.hedging, methods=["GET"]),
+                Route("/slow", self.slow, methods=["GET"]),
                 Route("/metrics", self.metrics, methods=["GET"]),
             ],
             exception_handlers={HTTPException: _http_problem},
@@ -190,6 +191,11 @@ class Root:
     async def hedging(self, _: Request) -> Response:
         """Answer ``GET /hedging``: the policy, and what others would have done."""
         return _json({"hedge": self.settings.hedge, **self.searches.rehearsal.report()})
+
+    async def slow(self, _: Request) -> Response:
+        """Answer ``GET /slow``: the slowest queries of each of the last minutes."""
+        now = asyncio.get_running_loop().time()
+        return _json({"minutes": self.searches.slow.listed(now)})
 
     async def metrics(self, _: Request) -> Response:
         """Answer ``GET /metrics`` for Prometheus."""
