@@ -35,6 +35,7 @@ from root.errors import (
     FleetError,
     Overloaded,
     Quarantined,
+    TooManyRequests,
 )
 from root.requests import parameters, search_from_json, search_from_query_string
 from root.search import RETRY_AFTER_S, Searches
@@ -216,6 +217,7 @@ class Root:
             media = JSON
         except (CallerError, FleetError) as error:
             status, body, headers = _problem(error)
+            self.telemetry.rejections.labels(route, error.reason).inc()
         except ClientDisconnect:
             status, body = 499, _members(499, "Client left", "nobody waits for this answer")
         except asyncio.CancelledError:
@@ -238,7 +240,7 @@ class Root:
     def _refuse_too_many(self) -> None:
         most = self.settings.in_flight_max
         if self._in_flight > most:
-            raise Overloaded(f"{most} requests are in work already", RETRY_AFTER_S)
+            raise TooManyRequests(f"{most} requests are in work already", RETRY_AFTER_S)
 
     async def _while_connected(
         self, request: Request, work: Awaitable[dict[str, Any]]
