@@ -62,6 +62,9 @@ _DEFAULTS = Settings()
     "--canary/--no-canary", default=_DEFAULTS.canary, help="Try unknown queries on one leaf first."
 )
 @click.option(
+    "--slow-queries", default=_DEFAULTS.slow_queries, help="Kept of the slowest of each minute."
+)
+@click.option(
     "--blocked-ms", default=_DEFAULTS.blocked_ms, help="An event loop later than this is logged."
 )
 @click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
@@ -164,6 +167,7 @@ def _unchecked_settings(options: dict[str, Any]) -> Settings:
         ),
         in_flight_max=options["max_in_flight"],
         canary=options["canary"],
+        slow_queries=options["slow_queries"],
         blocked_ms=options["blocked_ms"],
         seed=options["seed"],
     )

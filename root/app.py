@@ -35,6 +35,7 @@ from root.errors import (
     FleetError,
     Overloaded,
     Quarantined,
+    TooManyRequests,
 )
 from root.requests import parameters, search_from_json, search_from_query_string
 from root.search import RETRY_AFTER_S, Searches
@@ -81,6 +82,7 @@ class Root:
                 Route("/healthz", self.healthz, methods=["GET"]),
                 Route("/readyz", self.readyz, methods=["GET"]),
                 Route("/hedging", self.hedging, methods=["GET"]),
+                Route("/slow", self.slow, methods=["GET"]),
                 Route("/metrics", self.metrics, methods=["GET"]),
             ],
             exception_handlers={HTTPException: _http_problem},
@@ -191,6 +193,11 @@ class Root:
         """Answer ``GET /hedging``: the policy, and what others would have done."""
         return _json({"hedge": self.settings.hedge, **self.searches.rehearsal.report()})
 
+    async def slow(self, _: Request) -> Response:
+        """Answer ``GET /slow``: the slowest queries of each of the last minutes."""
+        now = asyncio.get_running_loop().time()
+        return _json({"minutes": self.searches.slow.listed(now)})
+
     async def metrics(self, _: Request) -> Response:
         """Answer ``GET /metrics`` for Prometheus."""
         return Response(generate_latest(self.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
@@ -210,6 +217,7 @@ class Root:
             media = JSON
         except (CallerError, FleetError) as error:
             status, body, headers = _problem(error)
+            self.telemetry.rejections.labels(route, error.reason).inc()
         except ClientDisconnect:
             status, body = 499, _members(499, "Client left", "nobody waits for this answer")
         except asyncio.CancelledError:
@@ -232,7 +240,7 @@ class Root:
     def _refuse_too_many(self) -> None:
         most = self.settings.in_flight_max
         if self._in_flight > most:
-            raise Overloaded(f"{most} requests are in work already", RETRY_AFTER_S)
+            raise TooManyRequests(f"{most} requests are in work already", RETRY_AFTER_S)
 
     async def _while_connected(
         self, request: Request, work: Awaitable[dict[str, Any]]

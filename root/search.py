@@ -41,6 +41,7 @@ from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
 from root.shapes import subject_of
+from root.slow import SlowQueries
 from root.topology import View
 from root.trials import Trials
 
@@ -77,6 +78,7 @@ class Searches:
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
         self._random = Random(f"{settings.seed}:replicas")
+        self.slow = SlowQueries(settings.slow_queries)
         self._requests = 0
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
@@ -84,8 +86,11 @@ class Searches:
         pursuit = self._pursue(request, now)
         query = self._query(request, pursuit.view)
         rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
-        found = await self._query_phase(pursuit, query)
-        documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        try:
+            found = await self._query_phase(pursuit, query)
+            documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        finally:
+            self.slow.note(pursuit)
         body = answer.search_body(pursuit, found, documents)
         if rehearsed:
             self.rehearsal.observe(pursuit)
