@@ -14,12 +14,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from index_data import balancing
 from index_data.build import Built, build, no_progress
 from index_data.build import Progress as Report
 from index_data.files import file_collection, inferred_fields
 from index_data.manifest import (
     Field,
-    IndexDataError,
     Manifest,
     generations,
     latest_generation,
@@ -28,27 +28,13 @@ from index_data.manifest import (
 from index_data.oracle import Oracle, words
 from index_data.pydocs import pydocs
 from index_data.query import BadQuery
+from index_data.refusals import Refused, one_sentence
 from index_data.schema_file import DEFAULT_ID, SchemaFile, read_schema, written
 from index_data.sources import BadSource, Collection, fields_of
 from index_data.spool import BAD_LINES_KEPT
 
 _REPORT_EVERY_S = 0.1
 """Ten times a second is as fast as a progress bar can be read."""
-
-
-class _Refused(click.ClickException):
-    exit_code = 2
-
-
-@contextlib.contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Turn what the operator can act on into one sentence and exit code 2."""
-    try:
-        yield
-    except (IndexDataError, BadQuery) as error:
-        raise _Refused(str(error)) from error
-    except OSError as error:
-        raise _Refused(f"{error.filename or 'The disk'}: {error.strerror}.") from error
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -85,7 +71,7 @@ def build_command(
     """Build a new generation; the ones that are there stay."""
     started = time.monotonic()
     shown = sys.stderr.isatty() if progress is None else progress
-    with _one_sentence():
+    with one_sentence():
         said = _said(source, schema, id_field, text_fields, keyword_fields)
         collection = _collection(source, said)
         with _reporting(shown=shown) as report:
@@ -127,7 +113,7 @@ def _collection(source: str, said: SchemaFile | None) -> Collection:
 @click.option("--id-field", default=DEFAULT_ID, show_default=True)
 def schema_command(source: str, id_field: str) -> None:
     """Guess the schema of a file from its first documents and print it as TOML, to be edited."""
-    with _one_sentence():
+    with one_sentence():
         guessed = SchemaFile(id_field, inferred_fields(Path(source), id_field))
     click.echo(written(guessed), nl=False)
 
@@ -186,7 +172,7 @@ def _summary(manifest: Manifest) -> str:
 @click.argument("directory", type=_DIRECTORY)
 def show(directory: Path) -> None:
     """Print what an index directory holds."""
-    with _one_sentence():
+    with one_sentence():
         newest = read_manifest(latest_generation(directory))
         for name in generations(directory)[:-1]:
             click.echo(f"older   {_summary(read_manifest(directory / name))}")
@@ -220,8 +206,8 @@ def _described(field: Field, manifest: Manifest) -> str:
 def oracle(directory: Path, tree: str | None, text: str | None, k: int) -> None:
     """Answer a query from one single index over the same documents."""
     if (tree is None) == (text is None):
-        raise _Refused("Give either --query or -q.")
-    with _one_sentence():
+        raise Refused("Give either --query or -q.")
+    with one_sentence():
         query = words(text) if text is not None else _parsed(tree or "")
         total, hits = Oracle.open(latest_generation(directory)).search(query, k)
     answer = {"total": total, "hits": [{"id": name, "score": score} for name, score in hits]}
@@ -236,6 +222,10 @@ def _parsed(tree: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadQuery("--query", "must be a JSON object")
     return value
+
+
+for command in (balancing.load_command, balancing.rebalance_command):
+    main.add_command(command)
 
 
 if __name__ == "__main__":

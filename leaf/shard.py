@@ -7,11 +7,12 @@ Everything may be called from several threads at once; tantivy searches without 
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
 import tantivy
@@ -160,10 +161,17 @@ class Generation:
         self.card: GenerationCard = manifest.card()
         self.shards: dict[int, Shard] = {}
         self.refused: dict[int, str] = {}
-        self._fields = manifest.fields
-        self._statistics = statistics
-        self._schema = tantivy_schema(manifest.fields)
-        self._prepare = lru_cache(PREPARED_KEPT)(self._prepare_anew)
+        self.leaving: Mapping[int, int] = {}
+        self._schema = schema = tantivy_schema(manifest.fields)
+        self._fields = fields = manifest.fields
+
+        # It must not know this object: what is in a cycle, and frozen when that was last done,
+        # is never freed, and with it the shards.
+        @lru_cache(PREPARED_KEPT)
+        def prepare_anew(query: Query) -> Prepared:
+            return prepare(query, fields, statistics, schema)
+
+        self._prepare = prepare_anew
 
     @classmethod
     def open(cls, folder: Path, shards: Collection[int]) -> Generation:
@@ -181,10 +189,33 @@ class Generation:
         verify(folder / STATISTICS_FILE, manifest.statistics_sha256)
         generation = cls(manifest, Statistics(folder / STATISTICS_FILE))
         for shard in sorted(shards):
-            generation._open_shard(folder, shard, manifest.shards)
+            generation.take(folder, shard, manifest.shards)
         return generation
 
-    def _open_shard(self, folder: Path, shard: int, entries: Sequence[ShardEntry]) -> None:
+    def adjusted(self, folder: Path, shards: Collection[int], leaving: Mapping[int, int]) -> Self:
+        """Return the same with these shards open too, and others that are to be given up.
+
+        What is open already is shared. Raises BadManifest.
+        """
+        generation = copy.copy(self)
+        generation.shards, generation.refused = {**self.shards}, {**self.refused}
+        generation.leaving = leaving
+        missing = sorted({*shards} - self.shards.keys() - self.refused.keys())
+        entries = read_manifest(folder).shards if missing else ()
+        for shard in missing:
+            generation.take(folder, shard, entries)
+        return generation
+
+    def without(self, shards: Iterable[int], /) -> Self:
+        """Return the same without some shards. Whoever has this one keeps them."""
+        gone = frozenset(shards)
+        generation = copy.copy(self)
+        generation.shards = {s: shard for s, shard in self.shards.items() if s not in gone}
+        generation.leaving = {s: count for s, count in self.leaving.items() if s not in gone}
+        return generation
+
+    def take(self, folder: Path, shard: int, entries: Sequence[ShardEntry]) -> None:
+        """Open one more shard, or note why not: before anybody else has this generation."""
         if not 0 <= shard < len(entries):
             self.refused[shard] = f"there is no shard {shard}"
             return
@@ -197,6 +228,3 @@ class Generation:
     def prepare(self, query: Query) -> Prepared:
         """Analyse a query and weigh it, for every shard. Raises BadQuery."""
         return self._prepare(query)
-
-    def _prepare_anew(self, query: Query) -> Prepared:
-        return prepare(query, self._fields, self._statistics, self._schema)
