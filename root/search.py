@@ -31,6 +31,7 @@ from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.latency import Latency
 from root.ledger import Ledger
+from root.live import Live
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
 from root.probation import Probation
@@ -77,6 +78,7 @@ class Searches:
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
+        self.live = Live(Random(f"{settings.seed}:live"), now)
         self._random = Random(f"{settings.seed}:replicas")
         self.slow = SlowQueries(settings.slow_queries)
         self._requests = 0
@@ -240,6 +242,8 @@ class Searches:
             ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
+        if terms.probation is not None:
+            self.live.fanned_out(pursuit.phases[-1], pursuit.number)
         return outcome
 
     def _policy(self, request: SearchRequest) -> Policy:
