@@ -13,8 +13,8 @@ whole source object as JSON, stored).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
 import tantivy
 
@@ -37,16 +37,37 @@ FIELDS_MAX: Final = 64
 _FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _TOKENIZER: Final = "hedgerow"
 
+Analyse = Callable[[str], list[str]]
+
+
+class Analysis(NamedTuple):
+    """How what is asked becomes tokens: whole words, and beginnings of words."""
+
+    words: Analyse
+    beginnings: Analyse
+
+
+def analysis() -> Analysis:
+    """Return the analysis of what is asked of a text field."""
+    return Analysis(text_analyser().analyze, beginning_analyser().analyze)
+
 
 def text_analyser() -> tantivy.TextAnalyzer:
     """Return the analyser of every text field."""
+    return _unstemmed().filter(tantivy.Filter.stemmer("english")).build()
+
+
+def beginning_analyser() -> tantivy.TextAnalyzer:
+    """Return the analyser of beginnings of words, which have no stem."""
+    return _unstemmed().build()
+
+
+def _unstemmed() -> tantivy.TextAnalyzerBuilder:
     return (
         tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
         .filter(tantivy.Filter.lowercase())
         .filter(tantivy.Filter.remove_long(TOKEN_BYTES_END))
         .filter(tantivy.Filter.ascii_fold())
-        .filter(tantivy.Filter.stemmer("english"))
-        .build()
     )
 
 

@@ -28,8 +28,8 @@ from index_data.manifest import (
     verify,
     verify_shard,
 )
-from index_data.query import Clause
-from index_data.schema import ANALYSER, ID_FIELD, tantivy_schema, text_analyser
+from index_data.plan import Clause
+from index_data.schema import ANALYSER, ID_FIELD, analysis, tantivy_schema, text_analyser
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
 from leaf.compile import Prepared, prepare
@@ -115,7 +115,7 @@ class Shard:
         if prepared is not None:
             highlights = self._highlights(prepared, source, highlight)
             if prepared.probe is not None:
-                score = exact_score(prepared.probe, self._searcher, document, prepared.weighed)
+                score = exact_score(prepared.probe, self._searcher, document, prepared.parts)
         chosen = (
             source if fields is None else {name: source[name] for name in fields if name in source}
         )
@@ -132,9 +132,9 @@ class Shard:
     ) -> dict[str, str]:
         highlights = {}
         for field in highlight:
-            words, text = prepared.words.get(field), source.get(field)
-            if words and isinstance(text, str):
-                piece = snippet(text, self._tokens(text[:SCAN_CHARS_MAX]), words)
+            wanted, text = prepared.wanted.get(field), source.get(field)
+            if wanted is not None and isinstance(text, str):
+                piece = snippet(text, self._tokens(text[:SCAN_CHARS_MAX]), wanted)
                 if piece is not None:
                     highlights[field] = piece
         return highlights
@@ -159,7 +159,7 @@ class Generation:
         self._fields = manifest.fields
         self._statistics = statistics
         self._schema = tantivy_schema(manifest.fields)
-        self._analyse = text_analyser().analyze
+        self._analysis = analysis()
         self._prepare = lru_cache(PREPARED_KEPT)(self._prepare_anew)
 
     @classmethod
@@ -196,4 +196,4 @@ class Generation:
         return self._prepare(query)
 
     def _prepare_anew(self, query: Query) -> Prepared:
-        return prepare(query, self._fields, self._analyse, self._statistics, self._schema)
+        return prepare(query, self._fields, self._analysis, self._statistics, self._schema)
