@@ -14,10 +14,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from index_data import balancing
 from index_data.build import Built, build, no_progress
 from index_data.build import Progress as Report
 from index_data.manifest import (
-    IndexDataError,
     Manifest,
     generations,
     latest_generation,
@@ -26,26 +26,12 @@ from index_data.manifest import (
 from index_data.oracle import Oracle, words
 from index_data.pydocs import pydocs
 from index_data.query import BadQuery
+from index_data.refusals import Refused, one_sentence
 from index_data.sources import BadSource, Collection, fields_of, jsonl
 from index_data.spool import BAD_LINES_KEPT
 
 _REPORT_EVERY_S = 0.1
 """Ten times a second is as fast as a progress bar can be read."""
-
-
-class _Refused(click.ClickException):
-    exit_code = 2
-
-
-@contextlib.contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Turn what the operator can act on into one sentence and exit code 2."""
-    try:
-        yield
-    except (IndexDataError, BadQuery) as error:
-        raise _Refused(str(error)) from error
-    except OSError as error:
-        raise _Refused(f"{error.filename or 'The disk'}: {error.strerror}.") from error
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,7 +64,7 @@ def build_command(
     """Build a new generation; the ones that are there stay."""
     started = time.monotonic()
     shown = sys.stderr.isatty() if progress is None else progress
-    with _one_sentence():
+    with one_sentence():
         collection = _collection(source, id_field, text_fields, keyword_fields)
         with _reporting(shown=shown) as report:
             built = build(collection, directory, shards, strict=strict, progress=report)
@@ -151,7 +137,7 @@ def _summary(manifest: Manifest) -> str:
 @click.argument("directory", type=_DIRECTORY)
 def show(directory: Path) -> None:
     """Print what an index directory holds."""
-    with _one_sentence():
+    with one_sentence():
         newest = read_manifest(latest_generation(directory))
         for name in generations(directory)[:-1]:
             click.echo(f"older   {_summary(read_manifest(directory / name))}")
@@ -178,8 +164,8 @@ def show(directory: Path) -> None:
 def oracle(directory: Path, tree: str | None, text: str | None, k: int) -> None:
     """Answer a query from one single index over the same documents."""
     if (tree is None) == (text is None):
-        raise _Refused("Give either --query or -q.")
-    with _one_sentence():
+        raise Refused("Give either --query or -q.")
+    with one_sentence():
         query = words(text) if text is not None else _parsed(tree or "")
         total, hits = Oracle.open(latest_generation(directory)).search(query, k)
     answer = {"total": total, "hits": [{"id": name, "score": score} for name, score in hits]}
@@ -194,6 +180,10 @@ def _parsed(tree: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadQuery("--query", "must be a JSON object")
     return value
+
+
+for command in (balancing.load_command, balancing.rebalance_command):
+    main.add_command(command)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Shards and the one big index differ only in how a leaf is weighed, so ``assemble
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import tantivy
@@ -72,8 +72,9 @@ def matching(leaf: Leaf, schema: tantivy.Schema) -> tantivy.Query:
             return tantivy.Query.all_query()
         case Clause(_, field, (token,)):
             return tantivy.Query.term_query(schema, field, token, "freq")
-        case Clause(_, field, tokens):
-            return tantivy.Query.phrase_query(schema, field, list(tokens))
+        case Clause():
+            words = _placed(leaf.places, leaf.tokens)
+            return tantivy.Query.phrase_query(schema, leaf.field, words)
         case Alike():
             return tantivy.Query.const_score_query(_alike(leaf, schema), 1.0)
 
@@ -83,12 +84,16 @@ def _alike(leaf: Alike, schema: tantivy.Schema) -> tantivy.Query:
         return tantivy.Query.fuzzy_term_query(
             schema, leaf.field, leaf.tokens[0], leaf.distance, True, leaf.open_ended
         )
-    patterns: list[str | tuple[int, str]] = [
-        _SPECIAL.sub(r"\\\g<0>", token) for token in leaf.tokens
-    ]
+    patterns = [_SPECIAL.sub(r"\\\g<0>", token) for token in leaf.tokens]
     if leaf.open_ended:
         patterns.append(f"{patterns.pop()}.*")
-    return tantivy.Query.regex_phrase_query(schema, leaf.field, patterns)
+    words = _placed(leaf.places, patterns)
+    return tantivy.Query.regex_phrase_query(schema, leaf.field, words)
+
+
+def _placed(places: Sequence[int], words: Sequence[str]) -> list[str | tuple[int, str]]:
+    """Return the words of a phrase with their places, if they have any of their own."""
+    return [*zip(places, words, strict=True)] if places else [*words]
 
 
 def weighed_natively(leaf: Leaf, schema: tantivy.Schema) -> tantivy.Query:

@@ -18,12 +18,16 @@ from typing import Final, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Tokens that stand side by side in a field, scored by BM25 times ``weight``."""
+    """Tokens that stand side by side in a field, scored by BM25 times ``weight``.
+
+    ``places`` are those of the tokens where dropped words leave gaps, else empty.
+    """
 
     number: int
     field: str
     tokens: tuple[str, ...]
     weight: float
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,8 @@ class Alike:
     """Tokens side by side of which the last is only nearly known, scored ``weight``.
 
     It may differ in ``distance`` letters (typed, left out, added, or two changed over), which
-    is 0 if there are several tokens; or be a beginning, if ``open_ended``.
+    is 0 if there are several tokens; or be a beginning, if ``open_ended``. ``places`` are as
+    in a Clause.
     """
 
     number: int
@@ -40,6 +45,7 @@ class Alike:
     distance: int
     open_ended: bool
     weight: float
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

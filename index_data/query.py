@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from index_data.analysis import Placed, beginnings_of, tokens_of
 from index_data.manifest import Field
 from index_data.plan import NOTHING, Alike, Best, Clause, Everything, Group, Plan
-from index_data.schema import Analysis
 
 BOOST_MAX: Final = 1000.0
 """Far above any use, and far below where scores stop being finite."""
@@ -81,9 +81,8 @@ _MEMBERS: Final = {
 class Planner:
     """Makes the plan of one query. Use it once."""
 
-    def __init__(self, fields: Iterable[Field], analysis: Analysis) -> None:
+    def __init__(self, fields: Iterable[Field]) -> None:
         self._fields = {field.name: field for field in fields}
-        self._analysis = analysis
         self._numbers = 0
 
     def plan(self, tree: Mapping[str, Any], depth: int = 0) -> Plan:
@@ -119,7 +118,7 @@ class Planner:
         name = tree.get("field")
         if name is not None:
             return plan_of(self._field(name), text, boost)
-        defaults = [field for field in self._fields.values() if field.default]
+        defaults = [field for field in self._fields.values() if field.default and field.scored]
         plans = [plan_of(field, text, boost * field.weight) for field in defaults]
         return _any_of(plans) if tie_breaker == 1.0 else self._best(plans, tie_breaker)
 
@@ -133,54 +132,51 @@ class Planner:
         if not isinstance(name, str) or name not in self._fields:
             known = ", ".join(self._fields)
             raise BadQuery("query.field", f"{str(name)[:80]!r} is unknown; there are {known}")
+        if not self._fields[name].scored:
+            raise BadQuery("query.field", f"{name!r} has no words to look for: filter by it")
         return self._fields[name]
 
     def _clause(self, field: Field, text: str, weight: float) -> Plan:
-        tokens = self._tokens(field, text)
-        return Clause(self._next_number(), field.name, tokens, weight) if tokens else NOTHING
+        found = _tokens(field, text)
+        if not found:
+            return NOTHING
+        return Clause(self._next_number(), field.name, _texts(found), weight, _gaps(found))
 
     def _beginning(self, field: Field, text: str, weight: float) -> Plan:
-        whole = self._tokens(field, text)
-        tokens = tuple(self._analysis.beginnings(text)) if field.type == "text" else whole
-        if not tokens:
+        unstemmed = beginnings_of(field, text) if field.type == "text" else _tokens(field, text)
+        if not unstemmed:
             return NOTHING
-        if len(whole) == len(tokens):
-            tokens = (*whole[:-1], tokens[-1])
-        beginning = self._alike(field, tokens, weight, open_ended=True)
-        if not whole or (whole[:-1] == tokens[:-1] and whole[-1].startswith(tokens[-1])):
+        last = unstemmed[-1]
+        whole = _tokens(field, text)
+        before = [token for token in whole if token.place < last.place]
+        beginning = self._alike(field, [*before, last], weight, open_ended=True)
+        if len(before) == len(whole) or whole[-1].text.startswith(last.text):
             return beginning
         return self._best([beginning, self._alike(field, whole, weight)], 0.0)
 
     def _fuzzy(self, field: Field, text: str, weight: float, *, distance: int) -> Plan:
-        nearly = [
-            self._nearly(field, token, weight, distance) for token in self._tokens(field, text)
-        ]
+        nearly = [self._nearly(field, token, weight, distance) for token in _tokens(field, text)]
         return _excluding(nearly, ()) if nearly else NOTHING
 
-    def _nearly(self, field: Field, token: str, weight: float, most: int) -> Plan:
+    def _nearly(self, field: Field, token: Placed, weight: float, most: int) -> Plan:
         """Return the plan of a token with up to ``most`` differences, if it is long enough."""
-        distances = [d for d in range(most + 1) if len(token) >= FUZZY_CHARS_MIN[d]]
+        distances = [d for d in range(most + 1) if len(token.text) >= FUZZY_CHARS_MIN[d]]
         return self._best(
-            [self._alike(field, (token,), weight * CLOSENESS[d], distance=d) for d in distances],
+            [self._alike(field, [token], weight * CLOSENESS[d], distance=d) for d in distances],
             0.0,
         )
 
     def _alike(
         self,
         field: Field,
-        tokens: tuple[str, ...],
+        tokens: Sequence[Placed],
         weight: float,
         *,
         distance: int = 0,
         open_ended: bool = False,
     ) -> Alike:
-        return Alike(self._next_number(), field.name, tokens, distance, open_ended, weight)
-
-    def _tokens(self, field: Field, text: str) -> tuple[str, ...]:
-        """Return what a text is in a field; a keyword is one token, if it is not empty."""
-        if field.type == "text":
-            return tuple(self._analysis.words(text))
-        return (text,) if text else ()
+        number, texts, gaps = self._next_number(), _texts(tokens), _gaps(tokens)
+        return Alike(number, field.name, texts, distance, open_ended, weight, gaps)
 
     def _bool(self, tree: Mapping[str, Any], depth: int) -> Plan:
         must, should, must_not = (
@@ -197,6 +193,23 @@ class Planner:
         if not wishes:
             return _excluding(wanted, excluded)
         return Group(_flat_must(wanted), _flat_should(wishes), excluded)
+
+
+def _tokens(field: Field, text: str) -> list[Placed]:
+    """Return what a text is in a field; a keyword is one token, if it is not empty."""
+    if field.type == "text":
+        return tokens_of(field, text)
+    return [Placed(text, 0, 0, len(text))] if text else []
+
+
+def _texts(tokens: Sequence[Placed]) -> tuple[str, ...]:
+    return tuple(token.text for token in tokens)
+
+
+def _gaps(tokens: Sequence[Placed]) -> tuple[int, ...]:
+    """Return the places of tokens from the first on, where there are gaps between them."""
+    places = tuple(token.place - tokens[0].place for token in tokens)
+    return places if places[-1] != len(places) - 1 else ()
 
 
 def _check_members(tree: Mapping[str, Any]) -> None:

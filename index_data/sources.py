@@ -18,7 +18,8 @@ import msgspec
 import orjson
 
 from index_data.manifest import Field, IndexDataError
-from index_data.schema import FIELDS_MAX, KEYWORD_BYTES_MAX, is_field_name
+from index_data.schema import FIELDS_MAX, is_field_name
+from index_data.values import VALUES_MAX, WANTED, keyword_of, values_of
 
 LINE_BYTES_MAX: Final = 4 * 1024 * 1024
 """A quarter of the largest frame between root and leaf: a document must fit in an answer."""
@@ -133,27 +134,14 @@ def document_of(
         )
     for field in fields:
         value = record.get(field.name)
-        if value is not None and not _fits(value, field):
-            raise Unfit("wrong type", f"{field.name!r} is no {field.type}: {_shown(value)}")
+        if values_of(value, field) is None:
+            raise Unfit("wrong type", f"{field.name!r} is not {_wanted(field)}: {_shown(value)}")
     return Document(identity, record, where)
 
 
-def keyword_of(value: Any) -> str | None:
-    """Return a keyword's one token, None where the value cannot be a keyword.
-
-    Integers keep all their digits.
-    """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, str) and 0 < len(value.encode()) <= KEYWORD_BYTES_MAX:
-        return value
-    return None
-
-
-def _fits(value: Any, field: Field) -> bool:
-    if field.type == "text":
-        return isinstance(value, str)
-    return keyword_of(value) is not None
+def _wanted(field: Field) -> str:
+    several = f", nor a list of at most {VALUES_MAX}" if field.multiple else ""
+    return WANTED[field.type] + several
 
 
 def _shown(value: Any) -> str:

@@ -16,7 +16,6 @@ from index_data.assembly import assemble, matching, weighed_natively
 from index_data.manifest import Field
 from index_data.plan import Alike, Best, Clause, Everything, Leaf, Plan, leaves_of, numbered
 from index_data.query import BadQuery, Planner
-from index_data.schema import Analysis
 from index_data.statistics import Statistics
 from leaf import errors, protocol
 from leaf.scoring import Choice, Weighed, probe_of
@@ -58,7 +57,6 @@ class Prepared(msgspec.Struct, frozen=True):
 def prepare(
     query: protocol.Query,
     fields: tuple[Field, ...],
-    analysis: Analysis,
     statistics: Statistics,
     schema: tantivy.Schema,
 ) -> Prepared:
@@ -67,7 +65,7 @@ def prepare(
     Raises leaf.errors.BadQuery.
     """
     try:
-        plan = Planner(fields, analysis).plan(msgspec.to_builtins(query))
+        plan = Planner(fields).plan(msgspec.to_builtins(query))
     except BadQuery as error:
         raise errors.BadQuery(str(error), error.member) from error
     return Prepared(

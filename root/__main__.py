@@ -15,6 +15,7 @@ import click
 import uvicorn
 import uvloop
 
+from leaf.pulse import Pulse, watched
 from root.app import Root
 from root.budget import BURST_MIN, BURST_QUERIES, BudgetTerms
 from root.config import POLICIES, Settings
@@ -60,6 +61,9 @@ _DEFAULTS = Settings()
 @click.option(
     "--canary/--no-canary", default=_DEFAULTS.canary, help="Try unknown queries on one leaf first."
 )
+@click.option(
+    "--blocked-ms", default=_DEFAULTS.blocked_ms, help="An event loop later than this is logged."
+)
 @click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
 @click.option(
     "--end-with-parent", is_flag=True, help="End when the process that started this one does."
@@ -87,7 +91,9 @@ async def _serve(
     urls: list[str], settings: Settings, listening: socket.socket, *, end_with_parent: bool
 ) -> None:
     host, port = listening.getsockname()[:2]
-    root = Root(Fleet(urls, settings.name), settings, lambda fleet: _announce(fleet, host, port))
+    pulse = Pulse(settings.blocked_ms)
+    fleet = Fleet(urls, settings.name)
+    root = Root(fleet, settings, lambda fleet: _announce(fleet, host, port), pulse)
     config = uvicorn.Config(
         root.app(),
         log_level="warning",
@@ -97,7 +103,8 @@ async def _serve(
     )
     server = uvicorn.Server(config)
     watching = asyncio.create_task(_watch_parent(server)) if end_with_parent else None
-    await server.serve(sockets=[listening])
+    with watched(pulse):
+        await server.serve(sockets=[listening])
     if watching is not None:
         watching.cancel()
 
@@ -157,6 +164,7 @@ def _unchecked_settings(options: dict[str, Any]) -> Settings:
         ),
         in_flight_max=options["max_in_flight"],
         canary=options["canary"],
+        blocked_ms=options["blocked_ms"],
         seed=options["seed"],
     )
 

@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from leaf.pulse import Pulse
 from root.answer import milliseconds
 from root.config import Settings
 from root.discovery import Fleet
@@ -59,12 +60,14 @@ NO_HEADERS: Final[Mapping[str, str]] = {}
 class Root:
     """One root: a fleet, what was learned about it, and the routes."""
 
-    def __init__(self, fleet: Fleet, settings: Settings, announce: Callable[[Fleet], None]) -> None:
+    def __init__(
+        self, fleet: Fleet, settings: Settings, announce: Callable[[Fleet], None], pulse: Pulse
+    ) -> None:
         """``announce`` is called once, when every shard has a live replica."""
         self.fleet = fleet
         self.settings = settings
         self.searches = Searches(fleet, settings, asyncio.get_running_loop().time())
-        self.telemetry = Telemetry(fleet, self.searches)
+        self.telemetry = Telemetry(fleet, self.searches, pulse)
         self._announce = announce
         self._in_flight = 0
 
@@ -90,7 +93,7 @@ class Root:
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         tasks = [
             asyncio.create_task(self.fleet.run()),
-            asyncio.create_task(self.telemetry.watch_lag()),
+            asyncio.create_task(self.telemetry.keep_time()),
             asyncio.create_task(self._announce_when_ready()),
         ]
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from leaf.pulse import BLOCKED_MS, BLOCKED_MS_MAX
 from root.budget import BudgetTerms
 from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Shadow, Sibling, Tied, Together
 from root.requests import TIMEOUT_MS_MAX
@@ -38,6 +39,8 @@ class Settings:
     """Requests in work at once; more are told 429. At 2 s each that is 500 a second."""
     canary: bool = True
     """Whether queries of unproven shapes are tried on one leaf first."""
+    blocked_ms: float = BLOCKED_MS
+    """An event loop later than this is logged with the stack that holds it up."""
     seed: int = 0
     """Of the choice between replicas."""
 
@@ -48,6 +51,7 @@ class Settings:
         _within("hedge_delay_ms", self.hedge_delay_ms, 0, TIMEOUT_MS_MAX)
         _within("attempts_max", self.attempts_max, 1, 10)
         _within("in_flight_max", self.in_flight_max, 1, 100_000)
+        _within("blocked_ms", self.blocked_ms, 1, BLOCKED_MS_MAX)
         _within("hedge_factor", self.hedge_factor, 1, 1000)
         _inside("hedge_quantile", self.hedge_quantile)
         _inside("hedge_quorum", self.hedge_quorum)

@@ -10,7 +10,6 @@ from index_data import query as q
 from index_data.manifest import Field
 from index_data.plan import NOTHING, Alike, Best, Clause, Everything, Group, Plan, leaves_of
 from index_data.query import BadQuery, Planner
-from index_data.schema import analysis
 
 FIELDS = (
     Field("title", "text", weight=2.0),
@@ -21,7 +20,7 @@ FIELDS = (
 
 def plan(tree: dict[str, Any]) -> Plan:
     """The plan of a tree over three fields."""
-    return Planner(FIELDS, analysis()).plan(tree)
+    return Planner(FIELDS).plan(tree)
 
 
 def word(text: str, **more: Any) -> dict[str, Any]:
@@ -117,7 +116,7 @@ def test_a_fuzzy_word_is_worth_less_the_more_it_differs() -> None:
         ("abcfg", 2, [0, 1]),
         ("abcfgh", 2, [0, 1, 2]),
         ("abcfgh", 1, [0, 1]),
-        ("日本語", 1, [0, 1]),
+        ("кот", 1, [0, 1]),
     ],
 )
 def test_short_words_are_taken_more_strictly(

@@ -15,6 +15,7 @@ from leaf import peers as peers_module
 from leaf.injection import InjectingWorkers
 from leaf.interference import Interference, Plan
 from leaf.peers import Peers
+from leaf.pulse import Pulse
 from leaf.service import Leaf
 from leaf.telemetry import Ledger
 from leaf.ties import Waiting
@@ -210,7 +211,7 @@ def test_peers_and_what_waits_for_them_are_bounded(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(peers_module, "RETRY_S", 0.001)
 
     async def main() -> None:
-        ledger = Ledger()
+        ledger = Ledger(Pulse())
         peers = Peers("leaf0", ledger)
         for port in (1, 2, 3):
             peers._tell(f"http://127.0.0.1:{port}", [(KEY, [0])] * 3)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench.__main__ import draw
 from bench.client import Answer, connected
+from bench.commands.live import draw
 from bench.experiments import agree, chaos
 from bench.fleet import Fleet
 from bench.reference import Reference

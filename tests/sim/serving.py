@@ -21,6 +21,7 @@ from bench.simulation.corpus import Corpus
 from bench.simulation.scripted import Script, takes
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
+from leaf.pulse import Pulse
 from root.app import Root
 from root.budget import BudgetTerms
 from root.config import Settings
@@ -142,7 +143,8 @@ class Served:
         holdings = dealt(SHARDS, leaves=4, replicas=2)
         self.fleet = ScriptedFleet(self.corpus.card, holdings, script, answer=self.corpus.answer)
         self.announced: list[object] = []
-        self.root = Root(self.fleet, settings, self.announced.append)
+        pulse = Pulse(settings.blocked_ms, asyncio.get_running_loop().time)
+        self.root = Root(self.fleet, settings, self.announced.append, pulse)
         self.app = self.root.app()
         self.client = Client(self.app)
 
