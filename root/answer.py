@@ -41,6 +41,7 @@ def search_body(
         "generation": view.card.generation,
         "took_ms": 0.0,
         "next": None,
+        "warnings": [fault._asdict() for fault in pursuit.faults],
     }
     if pursuit.request.trace:
         body["trace"] = [
