@@ -25,9 +25,11 @@ from leaf.protocol import (
     TEXT_BYTES_MAX,
     Bool,
     FetchBody,
+    Fuzzy,
     Kind,
     LookupBody,
     Phrase,
+    Prefix,
     Priority,
     Query,
     RefusalReason,
@@ -249,7 +251,7 @@ def _children(query: Query) -> Sequence[Query]:
     match query:
         case Bool():
             return (*query.must, *query.should, *query.must_not)
-        case Word() | Phrase():
+        case Word() | Phrase() | Prefix() | Fuzzy():
             _check_text(query.text)
             if not BOOST_MIN <= query.boost <= BOOST_MAX:
                 raise BadQuery(

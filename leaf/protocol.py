@@ -53,6 +53,11 @@ BOOST_MAX: Final = 1000.0
 """A clause a thousand times as dear as another has the field to itself already, and far below
 that scores lose their digits."""
 
+DISTANCE_MAX: Final = 2
+"""Letters in which a fuzzy word may differ: four of five mistyped words differ in one."""
+
+TieBreaker = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+
 TIE_KEY_CHARS_MAX: Final = 64
 PEERS_MAX: Final = 2000
 PEER_CHARS_MAX: Final = 512
@@ -72,12 +77,14 @@ HITS_MAX: Final = 20_000
 class Word(msgspec.Struct, frozen=True, tag="word", tag_field="type", forbid_unknown_fields=True):
     """Text that is analysed where it is searched; several tokens must stand side by side.
 
-    ``field`` None means every default text field of the schema, with its weight.
+    ``field`` None means every default text field of the schema, with its weight. The score is
+    then the best field's and ``tie_breaker`` times the others': 1 makes it their sum.
     """
 
     text: str
     field: str | None = None
     boost: float = 1.0
+    tie_breaker: TieBreaker = 1.0
 
 
 class Phrase(
@@ -88,6 +95,28 @@ class Phrase(
     text: str
     field: str | None = None
     boost: float = 1.0
+    tie_breaker: TieBreaker = 1.0
+
+
+class Prefix(
+    msgspec.Struct, frozen=True, tag="prefix", tag_field="type", forbid_unknown_fields=True
+):
+    """Words side by side of which the last is a beginning, as ``pars`` is of ``parser``."""
+
+    text: str
+    field: str | None = None
+    boost: float = 1.0
+    tie_breaker: TieBreaker = 1.0
+
+
+class Fuzzy(msgspec.Struct, frozen=True, tag="fuzzy", tag_field="type", forbid_unknown_fields=True):
+    """A word that may differ in ``distance`` letters: typed, left out, added or changed over."""
+
+    text: str
+    distance: Annotated[int, msgspec.Meta(ge=1, le=DISTANCE_MAX)] = DISTANCE_MAX
+    field: str | None = None
+    boost: float = 1.0
+    tie_breaker: TieBreaker = 1.0
 
 
 class Bool(msgspec.Struct, frozen=True, tag="bool", tag_field="type", forbid_unknown_fields=True):
@@ -104,7 +133,10 @@ class All(msgspec.Struct, frozen=True, tag="all", tag_field="type", forbid_unkno
     """Every document, each with score 1."""
 
 
-Query = Word | Phrase | Bool | All
+Text = Word | Phrase | Prefix | Fuzzy
+"""What is looked for in the text of one field, or of every default field."""
+
+Query = Text | Bool | All
 
 
 # --- root to leaf ------------------------------------------------------------------------

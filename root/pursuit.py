@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from root.conduct import FailureReason, MissingReason
 from root.gather import Outcome
+from root.language import Fault
 from root.ledger import Tally
 from root.race import Attempt
 from root.requests import SearchRequest
@@ -29,7 +30,7 @@ class Phase:
 class Pursuit:
     """One request on its way: what it pinned, and the phases done so far.
 
-    ``number`` is that of the request at this root.
+    ``number`` is that of the request at this root; ``faults`` are what was not understood of it.
     """
 
     view: View
@@ -40,6 +41,7 @@ class Pursuit:
     phases: list[Phase] = field(default_factory=list)
     missing: dict[int, MissingReason] = field(default_factory=dict)
     details: dict[int, str] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
 
     def note(self, phase: Phase) -> None:
         """Add a phase; a shard missing in any is missing from the answer, unless it was asked
