@@ -8,6 +8,7 @@ import shutil
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,7 +61,7 @@ def heat(fleet: Fleet) -> None:
     body = json.dumps({"query": {"type": "all"}, "k": 1000}).encode()
     for ordinal, url in enumerate(fleet.leaf_urls):
         if f"leaf{ordinal}" in holders(fleet, HOT):
-            for _ in range(300):
+            for _ in range(50):
                 request = urllib.request.Request(f"{url}/shards/{HOT}/search", body)
                 urllib.request.urlopen(request, timeout=5).close()
 
@@ -107,10 +108,13 @@ def test_a_measured_load_becomes_a_placement_that_leaves_follow(
     load = tmp_path / "load.json"
     moved = (0, 2)
 
-    heat(fleet)
+    with ThreadPoolExecutor(1) as pool:
+        measured = pool.submit(command, "load", *fleet.leaf_urls, "--seconds", 2, "--out", load)
+        while not measured.done():
+            heat(fleet)
+        measured.result()
 
     def change() -> None:
-        command("load", *fleet.leaf_urls, "--seconds", 0, "--out", load)
         said = command("rebalance", index, "--load", load, "--write")
         assert f"shard {HOT}: " in said, said
         until(lambda: len(holders(fleet, HOT)) > 2)
