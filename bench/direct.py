@@ -204,6 +204,21 @@ async def in_turns(crowds: Mapping[str, Crowd], turns: Sequence[Schedule]) -> No
         first += len(schedule.send_at_s)
 
 
+async def at_once(crowds: Mapping[str, Crowd], schedule: Schedule, first: int) -> None:
+    """Let every crowd go through a schedule at the same time: where what is injected occupies
+    nobody, none is in another's way. ``first`` is the number of the first request.
+    """
+
+    async def one(crowd: Crowd) -> None:
+        async def ask(number: int) -> Fate:
+            return await crowd.ask(first + number)
+
+        await open_loop(schedule, ask, crowd.recorder)
+        await crowd.quiet()
+
+    await asyncio.gather(*(one(crowd) for crowd in crowds.values()))
+
+
 async def closed_in_turns(
     crowds: Mapping[str, Crowd], clients: int, requests: int, turns: int
 ) -> dict[str, float]:

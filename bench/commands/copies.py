@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import uvloop
 
-from bench.experiments import fit_disks, mirrored_reads, tied
+from bench.experiments import fit_disks, mirrored_reads, tied, together
 from bench.fleet import FleetError
 from bench.options import Command, Refused, common_options, plot_option, publish
 
@@ -104,6 +104,42 @@ def mirrored_reads_command(
     )
 
 
+@click.command("together")
+@published_options
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.01, 10.0),
+    help="How many seconds a published one takes. [default: 0.5, simulated 1]",
+)
+def together_command(
+    seed: int,
+    quick: bool,
+    json_path: Path | None,
+    plot_path: Path | None,
+    simulate: bool,
+    scale: float | None,
+) -> None:
+    """Three copies at once, against none and against adaptive."""
+    plan = together.SIMULATED if simulate else together.LIVE
+    plan = replace(plan, seed=seed, scale=scale or plan.scale)
+    if quick:
+        plan = replace(plan, runs=1, part=0.3, scale=0.1)
+    try:
+        result = together.simulate(plan) if simulate else uvloop.run(together.live(plan))
+    except FleetError as error:
+        raise Refused(str(error)) from error
+    publish(
+        "together",
+        seed,
+        json_path,
+        result,
+        together.show,
+        conditions=together.conditions(plan, simulated=simulate),
+        draw=together.draw,
+        plot_path=plot_path,
+    )
+
+
 @click.command("fit-disks")
 @common_options
 def fit_disks_command(seed: int, quick: bool, json_path: Path | None) -> None:
@@ -112,5 +148,5 @@ def fit_disks_command(seed: int, quick: bool, json_path: Path | None) -> None:
     publish("fit-disks", seed, json_path, result, fit_disks.show)
 
 
-COMMANDS = (tied_command, mirrored_reads_command, fit_disks_command)
+COMMANDS = (tied_command, mirrored_reads_command, together_command, fit_disks_command)
 """In the order of the help."""

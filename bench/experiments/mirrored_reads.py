@@ -3,9 +3,9 @@
 A leaf is a disk with one worker. The driver of a mirror goes to the disk whose head is near, not
 to the one with fewer reads to do; so here each reader has a root of its own, which knows of its
 own read alone. (One root for all of them sees both queues and avoids a slow disk by itself:
-``--roots 1`` shows what is left for hedging then.) One reader at a time; sixteen in flight; and sixteen while one of the disks is read by
-others for a tenth of the time. The load is a closed loop, as published: a reader reads again as
-soon as it has been answered, so the rate is a result too.
+``--roots 1`` shows what is left for hedging then.) One reader at a time; sixteen in flight; and
+sixteen while one of the disks is read by others for a tenth of the time. The load is a closed
+loop, as published: a reader reads again as soon as it has been answered, so the rate is a result.
 
 Published is what a real pair of disks did; the profile is fitted to its first row alone. There
 sixteen readers came to hardly more reads a second than one, as if the pair were one disk; here two

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from rich.console import Console
@@ -123,6 +123,14 @@ class Result(msgspec.Struct, frozen=True):
         }
 
 
+class Measured(NamedTuple):
+    """One environment at one load, as it was measured."""
+
+    crowds: Mapping[str, Crowd]
+    reads_per_s: float
+    round_trip_s: float
+
+
 class _Disks:
     """One environment: how long its reads take, and how many make a load."""
 
@@ -147,7 +155,7 @@ class _Disks:
             for turn in range(turns)
         ]
 
-    async def measure(self, fleets: Sequence[Fleet], reads_per_s: float) -> Setting:
+    async def measure(self, fleets: Sequence[Fleet], reads_per_s: float) -> Measured:
         """Let every policy read from the same disks, in turns."""
         crowds = {
             policy.name: Crowd(
@@ -160,10 +168,12 @@ class _Disks:
             for policy in POLICIES
         }
         await in_turns(crowds, self.turns(reads_per_s))
-        arms = {name: Arm.of(crowd, PERCENTILES) for name, crowd in crowds.items()}
-        return self._setting(arms, reads_per_s, round_trip_s(fleets))
+        return Measured(crowds, reads_per_s, round_trip_s(fleets))
 
-    def _setting(self, arms: dict[str, Arm], reads_per_s: float, trip_s: float) -> Setting:
+    def setting(self, measured: Measured) -> Setting:
+        """What was measured, in figures. It takes a while, in which nothing can be measured."""
+        arms = {name: Arm.of(crowd, PERCENTILES) for name, crowd in measured.crowds.items()}
+        reads_per_s = measured.reads_per_s
         off = arms["off"]
         in_order = sorted(self.reads_s)
         unqueued_ms = {
@@ -174,7 +184,7 @@ class _Disks:
             load=reads_per_s * fmean(self.reads_s),
             reads_per_s=reads_per_s,
             as_published=reads_per_s == READS_PER_S,
-            round_trip_ms=trip_s * 1e3,
+            round_trip_ms=measured.round_trip_s * 1e3,
             arms=arms,
             unqueued_ms=unqueued_ms,
             gains={figure: arms["tied"].gain(off, figure) for figure in FIGURES},
@@ -185,14 +195,14 @@ class _Disks:
 def simulate(plan: Plan) -> Result:
     """Run every setting in virtual time, one after the other."""
     settings = [
-        run_in_virtual_time(partial(_simulated, disks, reads_per_s, plan))
+        disks.setting(run_in_virtual_time(partial(_simulated, disks, reads_per_s, plan)))
         for disks in (_Disks(name, plan) for name in ENVIRONMENTS)
         for reads_per_s in disks.rates()
     ]
     return Result(True, plan.roots, settings)
 
 
-async def _simulated(disks: _Disks, reads_per_s: float, plan: Plan) -> Setting:
+async def _simulated(disks: _Disks, reads_per_s: float, plan: Plan) -> Measured:
     fleets = simulated(disks.rules, plan.seed, leaves=REPLICAS, roots=plan.roots, workers=1)
     return await disks.measure(fleets, reads_per_s)
 
@@ -206,10 +216,15 @@ async def live(plan: Plan) -> Result:
         found = await asyncio.gather(
             *(_live(disks, one.leaf_urls, plan) for disks, one in zip(both, fleets, strict=True))
         )
-    return Result(False, plan.roots, [setting for settings in found for setting in settings])
+    settings = [
+        disks.setting(measured)
+        for disks, of_disks in zip(both, found, strict=True)
+        for measured in of_disks
+    ]
+    return Result(False, plan.roots, settings)
 
 
-async def _live(disks: _Disks, urls: Sequence[str], plan: Plan) -> list[Setting]:
+async def _live(disks: _Disks, urls: Sequence[str], plan: Plan) -> list[Measured]:
     async with linked(urls, plan.roots) as fleets:
         return [await disks.measure(fleets, rate) for rate in disks.rates()]
 
