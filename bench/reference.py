@@ -9,7 +9,7 @@ import msgspec
 from bench.client import Answer, Hit
 from index_data.manifest import latest_generation, read_manifest
 from index_data.oracle import Oracle
-from root.query import parse
+from root.language import parse
 
 
 class Reference:
@@ -22,5 +22,5 @@ class Reference:
 
     def search(self, q: str, k: int = 10) -> Answer:
         """The right answer."""
-        total, hits = self._oracle.search(msgspec.to_builtins(parse(q, self._fields)), k)
+        total, hits = self._oracle.search(msgspec.to_builtins(parse(q, self._fields).query), k)
         return Answer("complete", tuple(Hit(name, score) for name, score in hits), total)

@@ -25,9 +25,11 @@ from leaf.protocol import (
     TEXT_BYTES_MAX,
     Bool,
     FetchBody,
+    Fuzzy,
     Kind,
     LookupBody,
     Phrase,
+    Prefix,
     Priority,
     Query,
     RefusalReason,
@@ -89,6 +91,7 @@ class Task(Group):
         "shards",
         "sink",
         "tie",
+        "trace",
     )
 
     def __init__(
@@ -108,11 +111,13 @@ class Task(Group):
         query: int | None = None,
         alone: bool = False,
         tie: Tie | None = None,
+        trace: str = "",
     ) -> None:
         super().__init__(channel, first, len(shards), arrived_s + budget_s, priority)
         self.query = query
         self.alone = alone
         self.tie = tie
+        self.trace = trace
         self.sink = sink
         self.kind: Kind = kind
         self.generation = generation
@@ -249,7 +254,7 @@ def _children(query: Query) -> Sequence[Query]:
     match query:
         case Bool():
             return (*query.must, *query.should, *query.must_not)
-        case Word() | Phrase():
+        case Word() | Phrase() | Prefix() | Fuzzy():
             _check_text(query.text)
             if not BOOST_MIN <= query.boost <= BOOST_MAX:
                 raise BadQuery(
@@ -351,5 +356,7 @@ class Performer:
         if now >= self._log_due_s:
             self._log_due_s = now + LOG_PAUSE_S
             where = f"{task.kind} on shard {task.shards[leg]} of {task.generation.card.generation}"
-            log.error("%s failed", where, exc_info=error)
+            # Of a traceparent the second part is the trace.
+            known = {"query": task.query, "trace_id": task.trace[3:35]}
+            log.error("%s failed", where, exc_info=error, extra=known)
         return NoPlan("error", plain(f"{type(error).__name__}: {error}"))
