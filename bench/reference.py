@@ -17,7 +17,7 @@ class Reference:
 
     def __init__(self, index: Path) -> None:
         generation = latest_generation(index)
-        self._fields = [field.name for field in read_manifest(generation).fields]
+        self._fields = {field.name: field for field in read_manifest(generation).fields}
         self._oracle = Oracle.open(generation)
 
     def search(self, q: str, k: int = 10) -> Answer:
