@@ -19,7 +19,7 @@ Weigh = Callable[[Leaf], tantivy.Query | None]
 Mark = Callable[[Best, tantivy.Query], tantivy.Query]
 """Returns the query of a Best as it shall be explained."""
 
-_SPECIAL: Final = re.compile(r"[^\w]")
+_SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
 """What may mean something in tantivy's regular expressions; tokens seldom have any of it."""
 
 

@@ -32,7 +32,7 @@ from typing import Any, Final
 from index_data.analysis import Placed, beginnings_of, tokens_of
 from index_data.manifest import Field
 from index_data.plan import NOTHING, Alike, Best, Clause, Everything, Group, Plan, Within
-from index_data.ranges import Span, Unfit, check_letters, range_of, span_of
+from index_data.ranges import Misfit, Span, check_letters, range_of, span_of
 
 BOOST_MAX: Final = 1000.0
 """Far above any use, and far below where scores stop being finite."""
@@ -223,7 +223,7 @@ def _named(member: str) -> Iterator[None]:
     """Make of what does not fit a field what is wrong with a member of the query."""
     try:
         yield
-    except Unfit as error:
+    except Misfit as error:
         raise BadQuery(member, f"does not fit: {error}") from error
 
 

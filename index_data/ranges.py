@@ -22,7 +22,7 @@ _DAY_US: Final = 86_400 * SECOND_US
 _SHOWN_CHARS: Final = 80
 
 
-class Unfit(ValueError):
+class Misfit(ValueError):
     """What is asked does not fit the field; the text says why, and names both."""
 
 
@@ -36,12 +36,12 @@ class Span(NamedTuple):
 
 
 def span_of(field: Field, bound: Bound) -> Span:
-    """Return the values that a bound stands for. Raises Unfit."""
+    """Return the values that a bound stands for. Raises Misfit."""
     kind = field.type
     value = value_in(bound, kind) if isinstance(bound, str) else value_of(bound, kind)
     if value is None:
         shown = str(bound)[:_SHOWN_CHARS]
-        raise Unfit(f"{shown!r} is no value of {field.name!r}: that is {WANTED[kind]}")
+        raise Misfit(f"{shown!r} is no value of {field.name!r}: that is {WANTED[kind]}")
     if kind == "date" and isinstance(bound, str) and _DAY.fullmatch(bound):
         return Span(value, int(value) + _DAY_US - 1)
     return Span(value, value)
@@ -54,13 +54,13 @@ def range_of(
     lte: Bound | None = None,
     lt: Bound | None = None,
 ) -> Span:
-    """Return the values between bounds; without any, all that there are. Raises Unfit."""
+    """Return the values between bounds; without any, all that there are. Raises Misfit."""
     if (gte is not None and gt is not None) or (lte is not None and lt is not None):
-        raise Unfit(f"the range of {field.name!r} has two bounds on one side")
+        raise Misfit(f"the range of {field.name!r} has two bounds on one side")
     first, last = gt if gte is None else gte, lt if lte is None else lte
     bounded = first is not None or last is not None
     if field.type == "text" or (bounded and field.type not in ORDERED):
-        raise Unfit(f"{field.name!r} has no order to range over")
+        raise Misfit(f"{field.name!r} has no order to range over")
     low = high = None
     if first is not None:
         from_ = span_of(field, first)
@@ -72,6 +72,6 @@ def range_of(
 
 
 def check_letters(field: Field) -> None:
-    """Raise Unfit where the values of a field are not made of letters."""
+    """Raise Misfit where the values of a field are not made of letters."""
     if not field.scored:
-        raise Unfit(f"{field.name!r} has no letters: only whole values are found")
+        raise Misfit(f"{field.name!r} has no letters: only whole values are found")

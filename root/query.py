@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, assert_never
 import msgspec
 
 from index_data.manifest import Field
-from index_data.ranges import Unfit, check_letters, range_of, span_of
+from index_data.ranges import Misfit, check_letters, range_of, span_of
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,
@@ -113,7 +113,7 @@ def misfit(node: Text | Range, fields: Fields) -> str:
                 check_letters(field)
             case Word() | Phrase() if not field.scored:
                 span_of(field, node.text)
-    except Unfit as error:
+    except Misfit as error:
         return str(error)
     return ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index_data.manifest import Field
-from index_data.ranges import Bound, Span, Unfit, check_letters, range_of, span_of
+from index_data.ranges import Bound, Misfit, Span, check_letters, range_of, span_of
 
 YEAR, RATE, DAY = Field("year", "integer"), Field("rate", "float"), Field("day", "date")
 KIND, GOOD, BODY = Field("kind", "keyword"), Field("good", "boolean"), Field("body", "text")
@@ -68,7 +68,7 @@ def test_days_as_bounds_are_in_a_range_or_out_of_it_as_a_whole() -> None:
 )
 def test_what_does_not_fit_is_refused(field: Field, bounds: dict[str, Bound], why: str) -> None:
     """The text names the value and the field."""
-    with pytest.raises(Unfit, match=why):
+    with pytest.raises(Misfit, match=why):
         range_of(field, **bounds)
 
 
@@ -77,5 +77,5 @@ def test_only_text_and_keywords_have_letters() -> None:
     for field in (BODY, KIND):
         check_letters(field)
     for field in (YEAR, RATE, DAY, GOOD):
-        with pytest.raises(Unfit, match="no letters"):
+        with pytest.raises(Misfit, match="no letters"):
             check_letters(field)
