@@ -56,7 +56,12 @@ that scores lose their digits."""
 DISTANCE_MAX: Final = 2
 """Letters in which a fuzzy word may differ: four of five mistyped words differ in one."""
 
+Bound = str | int | float | bool
+
 TieBreaker = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+
+TRACE_CHARS_MAX: Final = 55
+"""Of a ``traceparent``: version, trace, span and flags in hexadecimal, with dashes."""
 
 TIE_KEY_CHARS_MAX: Final = 64
 PEERS_MAX: Final = 2000
@@ -119,6 +124,20 @@ class Fuzzy(msgspec.Struct, frozen=True, tag="fuzzy", tag_field="type", forbid_u
     tie_breaker: TieBreaker = 1.0
 
 
+class Range(msgspec.Struct, frozen=True, tag="range", tag_field="type", forbid_unknown_fields=True):
+    """Values of a field from ``gte`` or after ``gt``, to ``lte`` or before ``lt``.
+
+    A bound is a value, or the text of one. Without bounds, any value at all.
+    """
+
+    field: str
+    gte: Bound | None = None
+    gt: Bound | None = None
+    lte: Bound | None = None
+    lt: Bound | None = None
+    boost: float = 1.0
+
+
 class Bool(msgspec.Struct, frozen=True, tag="bool", tag_field="type", forbid_unknown_fields=True):
     """All of ``must``, none of ``must_not``; ``should`` adds score, and one of it is needed
     when ``must`` is empty. With only ``must_not`` it matches every other document.
@@ -136,7 +155,7 @@ class All(msgspec.Struct, frozen=True, tag="all", tag_field="type", forbid_unkno
 Text = Word | Phrase | Prefix | Fuzzy
 """What is looked for in the text of one field, or of every default field."""
 
-Query = Text | Bool | All
+Query = Text | Range | Bool | All
 
 
 # --- root to leaf ------------------------------------------------------------------------
@@ -209,7 +228,8 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody,
     ``lookup`` LookupBody. ``ordinals[i]`` (fetch only) lists the documents of ``shards[i]``.
     ``query`` is the root's number of the query, which its legs on all leaves have in common;
-    only injected trouble looks at it.
+    only injected trouble looks at it. ``trace`` is the ``traceparent`` of its caller, if it has
+    one, for the leaf's log.
     """
 
     kind: Kind
@@ -222,6 +242,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priority: Priority = "interactive"
     query: Annotated[int, msgspec.Meta(ge=0, le=QUERY_NUMBER_MAX)] | None = None
     tie: Tie | None = None
+    trace: Annotated[str, msgspec.Meta(max_length=TRACE_CHARS_MAX)] = ""
 
 
 class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
