@@ -15,8 +15,8 @@ from typing import Final
 import aiohttp
 import orjson
 
-from leaf.admission import Bite
 from leaf.asks import Task
+from leaf.lines import Bite
 from leaf.protocol import CHANNEL_PATH, PEERS_MAX, PROTOCOL_VERSION
 from leaf.telemetry import Ledger
 
