@@ -72,7 +72,7 @@ function build() {
     load: load(),
   };
   const head = ["milliseconds", "p50", "p95", "p99"].map((name, i) => el("th", { scope: "col", class: i ? "number" : null }, name));
-  const table = el("table", { class: "tail" }, el("thead", {}, el("tr", {}, head)), made.table);
+  const table = el("table", { class: "tail", "aria-label": "Percentiles in milliseconds" }, el("thead", {}, el("tr", {}, head)), made.table);
   made.troublePanel = panel(
     "Trouble a leaf",
     "On this machine only. Ask steadily, then slow, stop or kill a leaf, and watch the figures above.",
