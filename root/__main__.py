@@ -105,13 +105,26 @@ async def _serve(
         ws="none",
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, root)
     watching = None
     if options["end_with_parent"]:
         watching = asyncio.create_task(_watch_parent(server))
     await server.serve(sockets=[listening])
     if watching is not None:
         watching.cancel()
+
+
+class _Server(uvicorn.Server):
+    """Sends those away who watch before it waits for answers in work."""
+
+    def __init__(self, config: uvicorn.Config, root: Root) -> None:
+        super().__init__(config)
+        self._root = root
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As the library's."""
+        self._root.viewers.end()
+        await super().shutdown(sockets)
 
 
 async def _watch_parent(server: uvicorn.Server) -> None:

@@ -53,8 +53,7 @@ def main(folder: Path) -> None:
     looks = {
         "light": (DESKTOP, False, 1.0),
         "dark": (DESKTOP, True, 1.0),
-        "phone": (PHONE, False, 2.0),
-        "phone-dark": (PHONE, True, 2.0),
+        "phone": (PHONE, True, 1.0),
     }
     with corpus.prepared(None) as index, troublesome(index) as fleet, launched() as browser:
         warm(fleet, list(QUERIES))
