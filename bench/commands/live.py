@@ -1,0 +1,130 @@
+"""Experiments on real processes."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import uvloop
+
+from bench import corpus
+from bench.client import connected
+from bench.experiments import agree, chaos, fanout, search
+from bench.fleet import Fleet, FleetError, Shape, running
+from bench.options import Command, Refused, common_options, publish
+from bench.queries import Asked, Vocabulary, every_kind, mixed, vocabulary
+from bench.reference import Reference
+from index_data.manifest import IndexDataError
+
+EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+def index_option(command: Command) -> Command:
+    """What every experiment on an index takes."""
+    return click.option(
+        "--index", type=EXISTING_FOLDER, help="Use this index instead of building pydocs."
+    )(command)
+
+
+@click.command("fanout")
+@common_options
+@click.option("--shards", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@click.option("--leaves", type=click.IntRange(1, 64), default=4, show_default=True)
+def fanout_command(
+    seed: int, quick: bool, json_path: Path | None, shards: int, leaves: int
+) -> None:
+    """The cost of a leg: the whole path, a POST a leg, and bare sockets."""
+    plan = fanout.Plan(rounds=2, legs=200, warm_up_legs=100) if quick else fanout.Plan()
+    growth = () if quick else fanout.GROWTH
+    try:
+        results = uvloop.run(fanout.run(shards, growth, leaves, plan, seed))
+    except FleetError as error:
+        raise Refused(str(error)) from error
+    publish("fanout", seed, json_path, results, fanout.show)
+
+
+@click.command("search")
+@common_options
+@index_option
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), default=100, show_default=True)
+def search_command(
+    seed: int, quick: bool, json_path: Path | None, index: Path | None, rate: float
+) -> None:
+    """Queries a second and latencies of the whole system, beside one index in process."""
+    plan = search.Plan(rate_per_s=rate)
+    if quick:
+        plan = search.Plan(rounds=1, requests=50, clients=4, rate_per_s=50, open_s=1)
+    with fleet_on(index) as (fleet, folder):
+        queries = uvloop.run(draw(fleet, folder, seed, 50 if quick else 1000))
+        reference = Reference(folder)
+        result = uvloop.run(search.run(fleet, queries, reference, plan, seed))
+    publish("search", seed, json_path, result, search.show)
+
+
+@click.command("agree")
+@common_options
+@index_option
+@click.option("--queries", type=click.IntRange(min=1), default=2000, show_default=True)
+def agree_command(
+    seed: int, quick: bool, json_path: Path | None, index: Path | None, queries: int
+) -> None:
+    """How often the root's first page is the one of a single big index."""
+    with fleet_on(index) as (fleet, folder):
+        drawn = uvloop.run(draw_every_kind(fleet, folder, seed, 60 if quick else queries))
+        result = uvloop.run(agree.run(fleet, drawn, Reference(folder)))
+    publish("agree", seed, json_path, result, agree.show)
+    if result.share_equal < agree.SHARE_WANTED:
+        sys.exit(1)
+
+
+@click.command("chaos")
+@common_options
+@index_option
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), default=200, show_default=True)
+def chaos_command(
+    seed: int, quick: bool, json_path: Path | None, index: Path | None, rate: float
+) -> None:
+    """Kill one leaf and freeze another under load."""
+    plan = chaos.Plan(rate_per_s=rate)
+    if quick:
+        plan = chaos.Plan(rate_per_s=50, duration_s=3, kill_at_s=1, stop_at_s=2)
+    with fleet_on(index) as (fleet, folder):
+        queries = uvloop.run(draw(fleet, folder, seed, 20 if quick else 200))
+        result = uvloop.run(chaos.run(fleet, queries, plan, seed))
+    publish("chaos", seed, json_path, result, chaos.show)
+    if not (result.unharmed and result.account.balanced):
+        sys.exit(1)
+
+
+@contextmanager
+def fleet_on(index: Path | None) -> Iterator[tuple[Fleet, Path]]:
+    """A running fleet of the usual shape, and its index directory."""
+    try:
+        with corpus.prepared(index) as folder, running(Shape(folder)) as fleet:
+            yield fleet, folder
+    except (IndexDataError, FleetError) as error:
+        raise Refused(str(error)) from error
+
+
+async def draw(fleet: Fleet, index: Path, seed: int, count: int) -> list[str]:
+    """Mixed queries about what the fleet serves."""
+    return mixed(await _vocabulary(fleet, index), random.Random(f"{seed}:queries"), count)
+
+
+async def draw_every_kind(fleet: Fleet, index: Path, seed: int, count: int) -> list[Asked]:
+    """Queries of every kind about what the fleet serves."""
+    return every_kind(await _vocabulary(fleet, index), random.Random(f"{seed}:queries"), count)
+
+
+async def _vocabulary(fleet: Fleet, index: Path) -> Vocabulary:
+    fields = corpus.query_fields(corpus.manifest_of(index))
+    async with connected(fleet.root_url) as client:
+        return vocabulary(await client.texts(fields[1]), fields)
+
+
+COMMANDS = (fanout_command, search_command, agree_command, chaos_command)
+"""In the order of the help."""
