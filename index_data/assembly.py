@@ -11,7 +11,7 @@ from typing import Final
 
 import tantivy
 
-from index_data.plan import Alike, Best, Clause, Everything, Group, Leaf, Nothing, Plan
+from index_data.plan import Alike, Best, Clause, Everything, Group, Leaf, Nothing, Plan, Within
 
 Weigh = Callable[[Leaf], tantivy.Query | None]
 """Returns the query of a leaf as it shall score, None where it cannot match."""
@@ -19,14 +19,14 @@ Weigh = Callable[[Leaf], tantivy.Query | None]
 Mark = Callable[[Best, tantivy.Query], tantivy.Query]
 """Returns the query of a Best as it shall be explained."""
 
-_SPECIAL: Final = re.compile(r"[^\w]")
+_SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
 """What may mean something in tantivy's regular expressions; tokens seldom have any of it."""
 
 
 def assemble(plan: Plan, weigh: Weigh, mark: Mark | None = None) -> tantivy.Query | None:
     """Return the tantivy query of a plan, None when it cannot match any document."""
     match plan:
-        case Clause() | Alike() | Everything():
+        case Clause() | Alike() | Within() | Everything():
             return weigh(plan)
         case Nothing():
             return None
@@ -77,6 +77,8 @@ def matching(leaf: Leaf, schema: tantivy.Schema) -> tantivy.Query:
             return tantivy.Query.phrase_query(schema, leaf.field, words)
         case Alike():
             return tantivy.Query.const_score_query(_alike(leaf, schema), 1.0)
+        case Within():
+            return tantivy.Query.const_score_query(_within(leaf, schema), 1.0)
 
 
 def _alike(leaf: Alike, schema: tantivy.Schema) -> tantivy.Query:
@@ -89,6 +91,19 @@ def _alike(leaf: Alike, schema: tantivy.Schema) -> tantivy.Query:
         patterns.append(f"{patterns.pop()}.*")
     words = _placed(leaf.places, patterns)
     return tantivy.Query.regex_phrase_query(schema, leaf.field, words)
+
+
+def _within(leaf: Within, schema: tantivy.Schema) -> tantivy.Query:
+    if leaf.low is None and leaf.high is None:
+        return tantivy.Query.exists_query(leaf.field)
+    if leaf.low == leaf.high and not (leaf.low_open or leaf.high_open):
+        return tantivy.Query.term_query(schema, leaf.field, leaf.low, "basic")
+    kind = tantivy.FieldType.Integer
+    if isinstance(leaf.low if leaf.high is None else leaf.high, float):
+        kind = tantivy.FieldType.Float
+    return tantivy.Query.range_query(
+        schema, leaf.field, kind, leaf.low, leaf.high, not leaf.low_open, not leaf.high_open
+    )
 
 
 def _placed(places: Sequence[int], words: Sequence[str]) -> list[str | tuple[int, str]]:

@@ -4,7 +4,7 @@ The plan is what shards and the one big index share. ``index_data.query`` makes 
 ``index_data.assembly`` turns it into a query of tantivy's.
 
     Plan = Leaf | Group | Best | Nothing
-    Leaf = Clause | Alike | Everything      what is scored by itself
+    Leaf = Clause | Alike | Within | Everything      what is scored by itself
 
 What is scored, and every Best, has a ``number`` that is unique in its plan.
 """
@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from index_data.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,22 @@ class Alike:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """Values of a field between two bounds, each None for no bound, scored ``weight``.
+
+    Values are as they are within the index (``index_data.values``).
+    """
+
+    number: int
+    field: str
+    low: Value | None
+    high: Value | None
+    weight: float
+    low_open: bool = False
+    high_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Everything:
     """Every document, with score 1."""
 
@@ -81,7 +99,7 @@ class Best:
     tie_breaker: float
 
 
-Leaf: TypeAlias = Clause | Alike | Everything
+Leaf: TypeAlias = Clause | Alike | Within | Everything
 Plan: TypeAlias = Leaf | Group | Best | Nothing
 NOTHING: Final = Nothing()
 
@@ -89,7 +107,7 @@ NOTHING: Final = Nothing()
 def numbered(plan: Plan, *, wanted_only: bool = False) -> Iterator[Leaf | Best]:
     """Yield the leaves of a plan and every Best in it; ``wanted_only`` leaves out the excluded."""
     match plan:
-        case Clause() | Alike() | Everything():
+        case Clause() | Alike() | Within() | Everything():
             yield plan
         case Nothing():
             pass

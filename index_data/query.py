@@ -6,14 +6,15 @@ How a tree is read:
 * without a field a text is looked for in every default field. Its score is that of the best
   of them and ``tie_breaker`` times those of the others: with 1, the default, their sum. A field
   named by the query counts with weight 1;
-* in a keyword field a text is the exact value;
+* in a keyword field a text is the exact value; in one of numbers, dates or booleans it says a
+  value, and a day stands for all of its moments;
 * a word without tokens (punctuation) matches nothing; in ``must`` it is left out. When
   everything wanted (``must`` and ``should``) is such a word, nothing matches;
 * a Bool of ``must_not`` alone matches every other document, with score 1; an empty Bool
   matches nothing;
 * words and phrases score BM25 times boost and field weight, and a Bool the sum of its parts.
-  What matches by its letters scores the same in every document, on every shard, whatever
-  term it found: ``all`` 1, a prefix its boost and weight, a fuzzy word these times CLOSENESS;
+  What matches otherwise scores the same in every document, on every shard: ``all`` 1, values
+  and ranges their boost, a prefix its boost and weight, a fuzzy word these times CLOSENESS;
 * a prefix is not stemmed, as a beginning has no stem, so it finds what stands in the index
   with this beginning, and besides what it would find as a whole word. Of several tokens the
   last is the beginning;
@@ -23,13 +24,15 @@ How a tree is read:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
 from index_data.analysis import Placed, beginnings_of, tokens_of
 from index_data.manifest import Field
-from index_data.plan import NOTHING, Alike, Best, Clause, Everything, Group, Plan
+from index_data.plan import NOTHING, Alike, Best, Clause, Everything, Group, Plan, Within
+from index_data.ranges import Misfit, Span, check_letters, range_of, span_of
 
 BOOST_MAX: Final = 1000.0
 """Far above any use, and far below where scores stop being finite."""
@@ -64,12 +67,14 @@ FUZZY_CHARS_MIN: Final = (0, 3, 6)
 """Letters that a token must have to be allowed so many differences. Of two letters with one
 other, or of five with two, half the dictionary would match."""
 
+_BOUNDS: Final = ("gte", "gt", "lte", "lt")
 _TEXT: Final = {"type", "text", "field", "boost", "tie_breaker"}
 _MEMBERS: Final = {
     "word": _TEXT,
     "phrase": _TEXT,
     "prefix": _TEXT,
     "fuzzy": {*_TEXT, "distance"},
+    "range": {"type", "field", "boost", *_BOUNDS},
     "bool": {"type", "must", "should", "must_not"},
     "all": {"type"},
 }
@@ -100,6 +105,8 @@ class Planner:
                 return self._over_fields(tree, self._beginning)
             case "fuzzy":
                 return self._over_fields(tree, partial(self._fuzzy, distance=_distance(tree)))
+            case "range":
+                return self._range(tree)
             case "bool":
                 return self._bool(tree, depth)
             case _:  # "all": there is no other, its members were checked
@@ -132,17 +139,31 @@ class Planner:
         if not isinstance(name, str) or name not in self._fields:
             known = ", ".join(self._fields)
             raise BadQuery("query.field", f"{str(name)[:80]!r} is unknown; there are {known}")
-        if not self._fields[name].scored:
-            raise BadQuery("query.field", f"{name!r} has no words to look for: filter by it")
         return self._fields[name]
 
+    def _range(self, tree: Mapping[str, Any]) -> Plan:
+        field, boost = self._field(tree.get("field")), _number(tree, "boost", BOOST_MAX)
+        with _named("query"):
+            span = range_of(field, *(tree.get(name) for name in _BOUNDS))
+        return self._within(field, span, boost)
+
+    def _within(self, field: Field, span: Span, weight: float) -> Plan:
+        low, high, low_open, high_open = span
+        number = self._next_number()
+        return Within(number, field.name, low, high, weight, low_open, high_open)
+
     def _clause(self, field: Field, text: str, weight: float) -> Plan:
+        if not field.scored:
+            with _named("query.text"):
+                return self._within(field, span_of(field, text), weight)
         found = _tokens(field, text)
         if not found:
             return NOTHING
         return Clause(self._next_number(), field.name, _texts(found), weight, _gaps(found))
 
     def _beginning(self, field: Field, text: str, weight: float) -> Plan:
+        with _named("query.field"):
+            check_letters(field)
         unstemmed = beginnings_of(field, text) if field.type == "text" else _tokens(field, text)
         if not unstemmed:
             return NOTHING
@@ -155,6 +176,8 @@ class Planner:
         return self._best([beginning, self._alike(field, whole, weight)], 0.0)
 
     def _fuzzy(self, field: Field, text: str, weight: float, *, distance: int) -> Plan:
+        with _named("query.field"):
+            check_letters(field)
         nearly = [self._nearly(field, token, weight, distance) for token in _tokens(field, text)]
         return _excluding(nearly, ()) if nearly else NOTHING
 
@@ -193,6 +216,15 @@ class Planner:
         if not wishes:
             return _excluding(wanted, excluded)
         return Group(_flat_must(wanted), _flat_should(wishes), excluded)
+
+
+@contextmanager
+def _named(member: str) -> Iterator[None]:
+    """Make of what does not fit a field what is wrong with a member of the query."""
+    try:
+        yield
+    except Misfit as error:
+        raise BadQuery(member, f"does not fit: {error}") from error
 
 
 def _tokens(field: Field, text: str) -> list[Placed]:

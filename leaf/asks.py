@@ -32,6 +32,7 @@ from leaf.protocol import (
     Prefix,
     Priority,
     Query,
+    Range,
     RefusalReason,
     SearchBody,
     Tie,
@@ -256,13 +257,21 @@ def _children(query: Query) -> Sequence[Query]:
             return (*query.must, *query.should, *query.must_not)
         case Word() | Phrase() | Prefix() | Fuzzy():
             _check_text(query.text)
-            if not BOOST_MIN <= query.boost <= BOOST_MAX:
-                raise BadQuery(
-                    f"boost must be from {BOOST_MIN:g} to {BOOST_MAX:g}, not {query.boost:g}"
-                )
+            _check_boost(query.boost)
+            return ()
+        case Range():
+            for bound in (query.gte, query.gt, query.lte, query.lt):
+                if isinstance(bound, str):
+                    _check_text(bound)
+            _check_boost(query.boost)
             return ()
         case _:
             return ()
+
+
+def _check_boost(boost: float) -> None:
+    if not BOOST_MIN <= boost <= BOOST_MAX:
+        raise BadQuery(f"boost must be from {BOOST_MIN:g} to {BOOST_MAX:g}, not {boost:g}")
 
 
 def _check_text(text: str) -> None:

@@ -14,7 +14,7 @@ import tantivy
 
 from index_data.assembly import assemble, matching, weighed_natively
 from index_data.manifest import Field
-from index_data.plan import Alike, Best, Clause, Everything, Leaf, Plan, leaves_of, numbered
+from index_data.plan import Alike, Best, Clause, Everything, Leaf, Plan, Within, leaves_of, numbered
 from index_data.query import BadQuery, Planner
 from index_data.statistics import Statistics
 from leaf import errors, protocol
@@ -87,7 +87,7 @@ def _part(part: Leaf | Best, statistics: Statistics) -> Weighed | Choice:
             return Choice(part.tie_breaker)
         case Everything():
             return Weighed(1.0, 0.0)
-        case Alike():
+        case Alike() | Within():
             return Weighed(part.weight, 0.0)
         case Clause():
             # BM25 weighs a phrase like a term that is as rare as all of its tokens together.
@@ -98,6 +98,6 @@ def _part(part: Leaf | Best, statistics: Statistics) -> Weighed | Choice:
 def _wanted(plan: Plan, text_fields: frozenset[str]) -> dict[str, Wanted]:
     wanted: dict[str, Wanted] = {}
     for leaf in leaves_of(plan, wanted_only=True):
-        if not isinstance(leaf, Everything) and leaf.field in text_fields:
+        if isinstance(leaf, Clause | Alike) and leaf.field in text_fields:
             wanted[leaf.field] = wanted.get(leaf.field, NOT_WANTED).and_of(leaf)
     return wanted

@@ -56,6 +56,8 @@ that scores lose their digits."""
 DISTANCE_MAX: Final = 2
 """Letters in which a fuzzy word may differ: four of five mistyped words differ in one."""
 
+Bound = str | int | float | bool
+
 TieBreaker = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 TRACE_CHARS_MAX: Final = 55
@@ -122,6 +124,20 @@ class Fuzzy(msgspec.Struct, frozen=True, tag="fuzzy", tag_field="type", forbid_u
     tie_breaker: TieBreaker = 1.0
 
 
+class Range(msgspec.Struct, frozen=True, tag="range", tag_field="type", forbid_unknown_fields=True):
+    """Values of a field from ``gte`` or after ``gt``, to ``lte`` or before ``lt``.
+
+    A bound is a value, or the text of one. Without bounds, any value at all.
+    """
+
+    field: str
+    gte: Bound | None = None
+    gt: Bound | None = None
+    lte: Bound | None = None
+    lt: Bound | None = None
+    boost: float = 1.0
+
+
 class Bool(msgspec.Struct, frozen=True, tag="bool", tag_field="type", forbid_unknown_fields=True):
     """All of ``must``, none of ``must_not``; ``should`` adds score, and one of it is needed
     when ``must`` is empty. With only ``must_not`` it matches every other document.
@@ -139,7 +155,7 @@ class All(msgspec.Struct, frozen=True, tag="all", tag_field="type", forbid_unkno
 Text = Word | Phrase | Prefix | Fuzzy
 """What is looked for in the text of one field, or of every default field."""
 
-Query = Text | Bool | All
+Query = Text | Range | Bool | All
 
 
 # --- root to leaf ------------------------------------------------------------------------

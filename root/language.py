@@ -6,6 +6,8 @@ r"""What a person types, as a query tree.
     +json -xml             must, must not
     json AND (xml OR csv) AND NOT yaml
                            NOT binds closest, then AND, then OR, then standing side by side
+    year:[2001 TO 2010]    from one value to another; {a TO b} without the two, and * is no
+                           bound; year:* is any value
     pars*  "json pa"*      words that begin like this
     jsno~  jsno~1          words that differ in two letters at the most, or in one
     json^2  (a b)^0.5      counts twice, counts half
@@ -21,7 +23,7 @@ Reading is a descent by hand, one function a line of this grammar, and nothing t
     item    = chain ("OR" chain)*
     chain   = operand ("AND" operand)*
     operand = ("+" | "-" | "NOT") operand | primary
-    primary = [field ":"] ( "(" list ")" | phrase | word ) ["*"] ["~" digit] ["^" number]
+    primary = [field ":"] ( "(" list ")" | phrase | range | word ) ["*"] ["~" digit] ["^" number]
 
 What does not fit is a *fault*. A strict reading ends there, with its place. A lenient one notes
 it, takes the text for a word or leaves it out, and goes on: only what is empty or over a limit
@@ -31,11 +33,9 @@ is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
-
-import msgspec
 
 from leaf.protocol import (
     BOOST_MAX,
@@ -48,10 +48,12 @@ from leaf.protocol import (
     Phrase,
     Prefix,
     Query,
+    Range,
+    Text,
     Word,
 )
 from root.errors import BadRequest
-from root.query import check_text, check_tree
+from root.query import Fields, boosted, check_text, check_tree, misfit
 
 NESTING_MAX: Final = 64
 """Brackets and NOTs inside each other: most of them come to nothing, but each is a call."""
@@ -77,6 +79,11 @@ _SUFFIX: Final = rf"(?P<star>\*)?(?P<fuzzy>~[0-9]?)?{_BOOST}"
 _AFTER_PHRASE: Final = re.compile(_SUFFIX + _END)
 _AFTER_GROUP: Final = re.compile(_BOOST + _END)
 _WORD: Final = re.compile(rf"(?P<body>(?:\\.|[^\\]|\\\Z)+?){_SUFFIX}", re.DOTALL)
+_BOUND: Final = r'(?:"(?:\\.|[^"\\])*"|(?:\\.|[^\s"\]}\\])+)'
+_RANGE: Final = re.compile(
+    rf"(?P<opened>[\[{{])\s*(?P<low>{_BOUND})\s+TO\s+(?P<high>{_BOUND})\s*(?P<closed>[\]}}])",
+    re.DOTALL,
+)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _INNER_STAR: Final = re.compile(r"(?:\\.|[^\\*])*\*", re.DOTALL)
 
@@ -105,7 +112,7 @@ class _Operand(NamedTuple):
     at: int
 
 
-def parse(text: str, fields: Collection[str], *, strict: bool = False) -> Reading:
+def parse(text: str, fields: Fields, *, strict: bool = False) -> Reading:
     """Read what a person typed; ``fields`` are the names that may stand before a colon.
 
     Raises BadRequest for ``q`` where it is empty, over a limit or, if ``strict``, has a fault.
@@ -122,7 +129,7 @@ def parse(text: str, fields: Collection[str], *, strict: bool = False) -> Readin
 class _Parser:
     """Reads one text. ``faults`` are what it has met, in no order."""
 
-    def __init__(self, text: str, fields: Collection[str], *, strict: bool) -> None:
+    def __init__(self, text: str, fields: Fields, *, strict: bool) -> None:
         self.faults: list[Fault] = []
         self._text = text
         self._fields = fields
@@ -199,13 +206,15 @@ class _Parser:
         if found := _OPERATOR.match(self._text, at):
             self._at = found.end()
             self._fault(at, f"{found[0]} has nothing to join here", A_WORD)
-            return self._leaf(Word(found[0], field))
+            return self._leaf(Word(found[0], field), at)
         if named := self._field():
             field = named
         if self._text[self._at] == "(":
             return self._group(field)
         if self._text[self._at] == '"':
             return self._phrase(field)
+        if named and (found := self._match(_RANGE)):
+            return self._range(named, found)
         return self._word(field)
 
     def _field(self) -> str | None:
@@ -240,8 +249,20 @@ class _Parser:
         if node is None:
             self._fault(at, "there is nothing between the brackets", LEFT_OUT)
         elif suffix and suffix["boost"]:
-            return self._boosted(node, suffix["boost"], suffix.start())
+            return self._boosted(node, suffix["boost"], at)
         return node
+
+    def _range(self, field: str, found: re.Match[str]) -> Query | None:
+        low, high = _bound(found["low"]), _bound(found["high"])
+        closed, shut = found["opened"] == "[", found["closed"] == "]"
+        node = Range(
+            field,
+            low if closed else None,
+            None if closed else low,
+            high if shut else None,
+            None if shut else high,
+        )
+        return self._leaf(node, found.start(), self._match(_AFTER_GROUP))
 
     def _phrase(self, field: str | None) -> Query | None:
         at = self._at
@@ -255,31 +276,29 @@ class _Parser:
         if not text.strip():
             self._fault(at, "there is nothing between the quotes", LEFT_OUT)
             return None
-        star, fuzzy, boost = suffix.group("star", "fuzzy", "boost") if suffix else (None,) * 3
-        if fuzzy:
+        if suffix and suffix["fuzzy"]:
             self._fault(at, "~ after a phrase", LEFT_OUT)
-        node = self._leaf(Prefix(text, field) if star else Phrase(text, field))
-        return self._boosted(node, boost, self._at) if boost else node
+        begins = suffix and suffix["star"]
+        return self._leaf(Prefix(text, field) if begins else Phrase(text, field), at, suffix)
 
-    def _word(self, field: str | None) -> Query:
+    def _word(self, field: str | None) -> Query | None:
         at = self._at
         raw = self._match(_RAW)
         assert raw is not None  # noqa: S101 (what else can begin here was tried before)
-        if raw[0] == "*" and field is None:
-            return self._leaf(All())
-        found = _WORD.fullmatch(raw[0])
-        if found is None or raw[0] in {"+", "-"}:
+        if raw[0] == "*":
+            return self._leaf(All() if field is None else Range(field), at)
+        if raw[0] in {"+", "-"}:
             self._fault(at, f"{raw[0]} stands alone", A_WORD)
-            return self._leaf(Word(raw[0], field))
-        body, star, fuzzy, boost = found.group("body", "star", "fuzzy", "boost")
+        found = _WORD.fullmatch(raw[0])
+        assert found is not None  # noqa: S101 (its body may be anything)
+        body, star, fuzzy = found.group("body", "star", "fuzzy")
         if inner := _INNER_STAR.match(body):
             self._fault(at + inner.end() - 1, "a star that does not end a word", "it is a letter")
-        node = self._leaf(self._worded(_unescaped(body), field, star, fuzzy, at))
-        return self._boosted(node, boost, raw.end()) if boost else node
+        return self._leaf(self._worded(_unescaped(body), field, star, fuzzy, at), at, found)
 
     def _worded(
         self, text: str, field: str | None, star: str | None, fuzzy: str | None, at: int
-    ) -> Query:
+    ) -> Text:
         if star and fuzzy:
             self._fault(at, "~ after the beginning of a word", LEFT_OUT)
         if star:
@@ -315,32 +334,26 @@ class _Parser:
         self._nested -= 1
         return found
 
-    def _leaf(self, node: Query) -> Query:
+    def _leaf(
+        self, node: Text | Range | All, at: int, suffix: re.Match[str] | None = None
+    ) -> Query | None:
+        """Return a node as its suffix boosts it; None where it does not fit its field."""
         self._nodes += 1
         if self._nodes >= QUERY_NODES_MAX:
             raise BadRequest("q", f"has more than {QUERY_NODES_MAX - 1} words")
+        if not isinstance(node, All) and (complaint := misfit(node, self._fields)):
+            self._fault(at, complaint, LEFT_OUT)
+            return None
+        if suffix and suffix["boost"]:
+            return self._boosted(node, suffix["boost"], at)
         return node
 
     def _boosted(self, node: Query, boost: str, at: int) -> Query:
-        """Return a node that counts so many times as much: each text in it does."""
-        outside = False
-
-        def times(node: Query) -> Query:
-            nonlocal outside
-            if isinstance(node, All):
-                return node
-            if isinstance(node, Bool):
-                parts = (node.must, node.should, node.must_not)
-                return Bool(*(tuple(map(times, part)) for part in parts))
-            wanted = node.boost * float(boost)
-            outside = outside or not BOOST_MIN <= wanted <= BOOST_MAX
-            return msgspec.structs.replace(node, boost=min(max(wanted, BOOST_MIN), BOOST_MAX))
-
-        boosted = times(node)
+        scaled, outside = boosted(node, float(boost))
         if outside:
             what = f"a boost is from {BOOST_MIN:g} to {BOOST_MAX:g}"
             self._fault(at, what, "the nearest is taken")
-        return boosted
+        return scaled
 
     def _fault(self, at: int, what: str, done: str) -> None:
         if self._strict:
@@ -360,6 +373,13 @@ def _signed(operands: list[_Operand]) -> Bool:
         for sign in ("+", "", "-")
     )
     return Bool(must, should, must_not)
+
+
+def _bound(text: str) -> str | None:
+    """Return the bound that a text says; a star is none."""
+    if text == "*":
+        return None
+    return _unescaped(text[1:-1] if text[0] == '"' else text)
 
 
 def _unescaped(text: str) -> str:

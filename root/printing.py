@@ -1,7 +1,8 @@
 """A query tree as a person would type it: the way back from ``root.language``.
 
 What ``parse`` gives for a printed tree is that tree, if ``parse`` can give it at all: no text
-is empty, no Bool is empty or has one ``should`` alone. Tie breakers are not part of the language.
+is empty, no Bool is empty or has one ``should`` alone, and bounds are text. Tie breakers are not
+part of the language.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import re
 from decimal import Decimal
 from typing import Final, assert_never
 
-from leaf.protocol import All, Bool, Fuzzy, Phrase, Prefix, Query, Word
+from leaf.protocol import All, Bool, Bound, Fuzzy, Phrase, Prefix, Query, Range, Text, Word
 
+_PLAIN: Final = re.compile(r"[\w.:+-]+")
 _QUOTED: Final = re.compile(r'["\\]')
-_SPECIAL: Final = re.compile(r'[\s"()\\*~^:]|^[+-]|^(?=(?:AND|OR|NOT)\Z)')
+_SPECIAL: Final = re.compile(r'[\s"()\\*~^:]|^[+\-\[{]|^(?=(?:AND|OR|NOT)\Z)')
 """Where a backslash goes: before all that means something, and before a word that joins."""
 
 
@@ -38,6 +40,8 @@ def _part(node: Query) -> str:
             return _text(node, f"{_escaped(node.text)}*")
         case Fuzzy():
             return _text(node, f"{_escaped(node.text)}~{node.distance}")
+        case Range():
+            return _range(node)
         case Bool():
             return f"({printed(node)})"
         case All():
@@ -46,10 +50,24 @@ def _part(node: Query) -> str:
             assert_never(node)
 
 
-def _text(node: Word | Phrase | Prefix | Fuzzy, text: str) -> str:
+def _text(node: Text | Range, text: str) -> str:
     field = "" if node.field is None else f"{node.field}:"
-    boost = "" if node.boost == 1.0 else f"^{Decimal(repr(node.boost)):f}"
+    boost = "" if node.boost == 1.0 else "^" + f"{Decimal(repr(node.boost)):f}".removesuffix(".0")
     return f"{field}{text}{boost}"
+
+
+def _range(node: Range) -> str:
+    low = _bound(node.gte if node.gt is None else node.gt)
+    high = _bound(node.lte if node.lt is None else node.lt)
+    opened, closed = "[" if node.gt is None else "{", "]" if node.lt is None else "}"
+    return _text(node, f"{opened}{low} TO {high}{closed}")
+
+
+def _bound(bound: Bound | None) -> str:
+    if bound is None:
+        return "*"
+    text = str(bound).lower() if isinstance(bound, bool) else str(bound)
+    return text if _PLAIN.fullmatch(text) else f'"{_quoted(text)}"'
 
 
 def _escaped(text: str) -> str:

@@ -7,11 +7,13 @@ The tree is the wire contract's (``leaf.protocol``). It is what a person typed, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
+from index_data.manifest import Field
+from index_data.ranges import Misfit, check_letters, range_of, span_of
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,
@@ -24,9 +26,14 @@ from leaf.protocol import (
     Phrase,
     Prefix,
     Query,
+    Range,
+    Text,
     Word,
 )
 from root.errors import BadRequest
+
+Fields = Mapping[str, Field]
+"""The fields of a generation by their names."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -43,8 +50,8 @@ def check_text(field: str, text: str) -> None:
         raise BadRequest(field, f"has a control character at position {found.start()}")
 
 
-def check_tree(query: Query, fields: Collection[str], name: str = "query") -> None:
-    """Raise BadRequest where a tree is too large or names an unknown field.
+def check_tree(query: Query, fields: Fields, name: str = "query") -> None:
+    """Raise BadRequest where a tree is too large, or does not fit the fields that it names.
 
     ``name`` is the part of the request that the tree is from.
     """
@@ -60,14 +67,17 @@ def check_tree(query: Query, fields: Collection[str], name: str = "query") -> No
     raise BadRequest(name, f"is nested more than {QUERY_DEPTH_MAX} deep")
 
 
-def _checked_children(path: str, node: Query, fields: Collection[str]) -> list[tuple[str, Query]]:
+def _checked_children(path: str, node: Query, fields: Fields) -> list[tuple[str, Query]]:
     match node:
         case Word() | Phrase() | Prefix() | Fuzzy():
             check_text(f"{path}.text", node.text)
-            if node.field is not None and node.field not in fields:
-                raise BadRequest(f"{path}.field", f"there is no field {node.field!r}")
-            if not BOOST_MIN <= node.boost <= BOOST_MAX:
-                raise BadRequest(f"{path}.boost", f"must be from {BOOST_MIN:g} to {BOOST_MAX:g}")
+            _check_leaf(path, node, fields)
+            return []
+        case Range():
+            for name in ("gte", "gt", "lte", "lt"):
+                if isinstance(bound := getattr(node, name), str):
+                    check_text(f"{path}.{name}", bound)
+            _check_leaf(path, node, fields)
             return []
         case Bool():
             return [
@@ -79,6 +89,33 @@ def _checked_children(path: str, node: Query, fields: Collection[str]) -> list[t
             return []
         case _:
             assert_never(node)
+
+
+def _check_leaf(path: str, node: Text | Range, fields: Fields) -> None:
+    if node.field is not None and node.field not in fields:
+        raise BadRequest(f"{path}.field", f"there is no field {node.field!r}")
+    if complaint := misfit(node, fields):
+        raise BadRequest(path, f"does not fit: {complaint}")
+    if not BOOST_MIN <= node.boost <= BOOST_MAX:
+        raise BadRequest(f"{path}.boost", f"must be from {BOOST_MIN:g} to {BOOST_MAX:g}")
+
+
+def misfit(node: Text | Range, fields: Fields) -> str:
+    """Say why a node does not fit its field, which there is; empty if it does."""
+    if node.field is None:
+        return ""
+    field = fields[node.field]
+    try:
+        match node:
+            case Range():
+                range_of(field, node.gte, node.gt, node.lte, node.lt)
+            case Prefix() | Fuzzy():
+                check_letters(field)
+            case Word() | Phrase() if not field.scored:
+                span_of(field, node.text)
+    except Misfit as error:
+        return str(error)
+    return ""
 
 
 def cost_class(query: Query) -> str:
@@ -107,7 +144,7 @@ def _size(query: Query) -> _Size:
             return _Size(1, 0, 0)
         case Phrase():
             return _Size(1, 1, 0)
-        case Prefix() | Fuzzy():
+        case Prefix() | Fuzzy() | Range():
             return _Size(1, 0, 1)
         case Bool():
             sizes = [_size(child) for child in (*query.must, *query.should, *query.must_not)]
@@ -127,6 +164,8 @@ def is_exact(query: Query) -> bool:
             return True
         case Prefix() | Fuzzy():
             return query.field is not None or query.tie_breaker == 0.0
+        case Range():
+            return True
         case _:
             return False
 
@@ -146,7 +185,29 @@ def combined(query: Query, tie_breaker: float) -> Query:
                 for part in (query.must, query.should, query.must_not)
             )
             return Bool(must, should, must_not)
-        case All():
+        case Range() | All():
             return query
+        case _:
+            assert_never(query)
+
+
+def boosted(query: Query, factor: float) -> tuple[Query, bool]:
+    """Return a query of which all that can be boosted counts ``factor`` times as much, and
+    whether some of it came to a limit and stayed there.
+    """
+    match query:
+        case Word() | Phrase() | Prefix() | Fuzzy() | Range():
+            wanted = query.boost * factor
+            boost = min(max(wanted, BOOST_MIN), BOOST_MAX)
+            return msgspec.structs.replace(query, boost=boost), boost != wanted
+        case Bool():
+            parts = [
+                [boosted(child, factor) for child in part]
+                for part in (query.must, query.should, query.must_not)
+            ]
+            outside = any(limited for part in parts for _, limited in part)
+            return Bool(*(tuple(child for child, _ in part) for part in parts)), outside
+        case All():
+            return query, False
         case _:
             assert_never(query)

@@ -291,14 +291,14 @@ class Searches:
     def _query(self, pursuit: Pursuit) -> Query:
         request, view = pursuit.request, pursuit.view
         self._check_names(request, view)
-        names = [f.name for f in view.card.fields]
+        fields = {f.name: f for f in view.card.fields}
         if request.q is not None:
-            reading = parse(request.q, names, strict=request.strict)
+            reading = parse(request.q, fields, strict=request.strict)
             query, pursuit.faults = reading.query, reading.faults
         else:
             assert request.query is not None  # noqa: S101 (the request was validated)
             query = request.query
-            check_tree(query, names)
+            check_tree(query, fields)
         return query if request.combine == "sum" else combined(query, request.tie_breaker)
 
     def _check_names(self, request: SearchRequest, view: View) -> None:

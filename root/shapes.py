@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple, assert_never
 
-from leaf.protocol import All, Bool, Fuzzy, Phrase, Prefix, Query, Text, Word
+from leaf.protocol import All, Bool, Fuzzy, Phrase, Prefix, Query, Range, Text, Word
 
 NODES_DANGEROUS: Final = 64
 """Nobody types so many words. Beyond it a tree has no shape of its own but its size."""
@@ -93,6 +93,8 @@ def sketched(node: Query) -> Sketch:
             return _prefix(node)
         case Fuzzy():
             return _text(f"fuzzy{node.distance}", node)
+        case Range():
+            return Sketch(f"range:{node.field}", 1, 0, 0)
         case Bool():
             return _bool(node)
         case All():

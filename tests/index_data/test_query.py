@@ -8,13 +8,15 @@ import pytest
 
 from index_data import query as q
 from index_data.manifest import Field
-from index_data.plan import NOTHING, Alike, Best, Clause, Everything, Group, Plan, leaves_of
+from index_data.plan import NOTHING, Alike, Best, Clause, Everything, Group, Plan, Within, leaves_of
 from index_data.query import BadQuery, Planner
 
 FIELDS = (
     Field("title", "text", weight=2.0),
     Field("body", "text"),
     Field("kind", "keyword", default=False),
+    Field("year", "integer"),
+    Field("day", "date"),
 )
 
 
@@ -142,6 +144,25 @@ def test_a_pattern_without_tokens_matches_nothing(kind: str) -> None:
     assert plan(word("...", type=kind)) == plan(word("", type=kind, field="kind")) == NOTHING
 
 
+def test_a_text_in_a_field_of_values_is_a_value() -> None:
+    """It scores its boost, and only where its field is named."""
+    assert plan(word("2001", field="year", boost=2)) == Within(0, "year", 2001, 2001, 2.0)
+    assert plan(word("2001", type="phrase", field="year")) == Within(0, "year", 2001, 2001, 1.0)
+    day = plan(word("1970-01-02", field="day"))
+    assert day == Within(0, "day", 86_400_000_000, 2 * 86_400_000_000 - 1, 1.0)
+    assert {leaf.field for leaf in leaves_of(plan(word("2001"))) if isinstance(leaf, Clause)} == {
+        "title",
+        "body",
+    }
+
+
+def test_a_range_scores_its_boost() -> None:
+    """Values are those of the index."""
+    tree = {"type": "range", "field": "year", "gt": "2001", "lte": 2010, "boost": 3}
+    assert plan(tree) == Within(0, "year", 2001, 2010, 3.0, low_open=True)
+    assert plan({"type": "range", "field": "kind"}) == Within(0, "kind", None, None, 1.0)
+
+
 def test_a_word_without_tokens_is_left_out_of_must() -> None:
     """It asks for nothing beside something, but alone it does not ask for everything."""
     asked = {"type": "bool", "must": [word("..."), word("a", field="body")]}
@@ -204,6 +225,12 @@ for _ in range(q.DEPTH_MAX + 1):
         (word("a", field=["title"]), "query.field"),
         (word("a", boost="2"), "query.boost"),
         (word("a", tie_breaker=1.5), "query.tie_breaker"),
+        (word("a", field="year"), "query.text"),
+        (word("1", type="prefix", field="year"), "query.field"),
+        (word("1", type="fuzzy", field="year"), "query.field"),
+        ({"type": "range"}, "query.field"),
+        ({"type": "range", "field": "title", "gte": "a"}, "query"),
+        ({"type": "range", "field": "year", "gte": "a"}, "query"),
         (word("a", distance=1), "query.distance"),
         (word("a", type="fuzzy", distance=0), "query.distance"),
         (word("a", type="fuzzy", distance=3), "query.distance"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from index_data.manifest import Field
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,
@@ -20,13 +21,14 @@ from leaf.protocol import (
     Phrase,
     Prefix,
     Query,
+    Range,
     Word,
 )
 from root.errors import BadRequest
 from root.language import FAULTS_MAX, NESTING_MAX, Fault, parse
 from root.query import check_tree, cost_class
 
-FIELDS = ("name", "body")
+FIELDS = {name: Field(name, "text") for name in ("name", "body")}
 A, B, C, D = (Word(letter) for letter in "abcd")
 
 
@@ -173,6 +175,72 @@ def test_a_backslash_makes_a_letter_of_what_follows(text: str, tree: Query) -> N
     assert parse(text, FIELDS, strict=True).query == tree
 
 
+TYPED = {
+    **FIELDS,
+    "year": Field("year", "integer"),
+    "rate": Field("rate", "float"),
+    "day": Field("day", "date"),
+    "kind": Field("kind", "keyword"),
+    "good": Field("good", "boolean"),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("year:[2001 TO 2010]", Range("year", gte="2001", lte="2010")),
+        ("year:{2001 TO 2010}", Range("year", gt="2001", lt="2010")),
+        ("year:[2001 TO 2010}", Range("year", gte="2001", lt="2010")),
+        ("year:[ 2001   TO\t2010 ]", Range("year", gte="2001", lte="2010")),
+        ("rate:[* TO 5]", Range("rate", lte="5")),
+        ("rate:{-0.5 TO *}", Range("rate", gt="-0.5")),
+        ("year:[* TO *]", Range("year")),
+        ("year:*", Range("year")),
+        ("kind:*", Range("kind")),
+        (
+            'day:["2001-01-01" TO 2001-12-31T23:59:59Z]^2',
+            Range("day", "2001-01-01", None, "2001-12-31T23:59:59Z", None, 2.0),
+        ),
+        ("+year:[1 TO 2] a", Bool(must=(Range("year", gte="1", lte="2"),), should=(A,))),
+        (
+            "(year:[1 TO 2] a)^2",
+            either(Range("year", gte="1", lte="2", boost=2.0), Word("a", boost=2.0)),
+        ),
+        ("year:2001", Word("2001", "year")),
+        ("year:-5", Word("-5", "year")),
+        ("year:(1 OR 2)", either(Word("1", "year"), Word("2", "year"))),
+        ("good:true", Word("true", "good")),
+        ('day:"2001-12-31"', Phrase("2001-12-31", "day")),
+        ("[1 TO 2]", either(Word("[1"), Word("TO"), Word("2]"))),
+    ],
+)
+def test_fields_of_values_have_values_and_ranges(text: str, tree: Query) -> None:
+    """Both ends of a range are in it, or not; a star is no bound."""
+    assert parse(text, TYPED, strict=True).query == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "message"),
+    [
+        ("a year:abc", 7, "'abc' is no value of 'year': that is an integer"),
+        ("a year:[1 TO x]", 7, "'x' is no value of 'year'"),
+        ("a year:20*", 7, "'year' has no letters"),
+        ("a good:[true TO *]", 7, "'good' has no order"),
+        ("a kind:[b TO c]", 7, "'kind' has no order"),
+        ("a day:2001-13-01", 6, "'2001-13-01' is no value of 'day'"),
+        ("a AND year:[1", 11, "'[1' is no value of 'year'"),
+    ],
+)
+def test_what_does_not_fit_its_field_is_left_out(text: str, position: int, message: str) -> None:
+    """A field of numbers has no words, and the fault is noted or refused as all others."""
+    reading = parse(text, TYPED)
+    assert reading.query == A
+    assert reading.faults[0].position == position
+    assert message in reading.faults[0].message
+    with pytest.raises(BadRequest, match=f"position {position}"):
+        parse(text, TYPED, strict=True)
+
+
 FAULTY: list[tuple[str, int, str, Query]] = [
     ('a b"c', 3, "a quote without its pair", either(A, B, C)),
     ('"a b', 0, "a quote without its pair", either(A, B)),
@@ -199,12 +267,13 @@ FAULTY: list[tuple[str, int, str, Query]] = [
     ("http://x", 0, "there is no field 'http'", Word("http://x")),
     ("*foo", 0, "a star that does not end a word", Word("*foo")),
     ("a fo*o*", 4, "a star that does not end a word", either(A, Prefix("fo*o"))),
-    ("name:*", 5, "a star that does not end a word", Word("*", "name")),
+    ("name:*", 5, "'name' has no order", Word("name:*")),
+    ("name:[a TO b] a", 5, "'name' has no order", A),
     ("a*~1", 0, "~ after the beginning of a word", Prefix("a")),
     ('"a b"~2', 0, "~ after a phrase", Phrase("a b")),
     ("ab~3", 0, "~3 is more than ~2", Fuzzy("ab", 2)),
-    ("a^0", 3, "a boost is from 0.001 to 1000", Word("a", boost=BOOST_MIN)),
-    ("(a^100)^100", 7, "a boost is from 0.001 to 1000", Word("a", boost=BOOST_MAX)),
+    ("a^0", 0, "a boost is from 0.001 to 1000", Word("a", boost=BOOST_MIN)),
+    ("(a^100)^100", 0, "a boost is from 0.001 to 1000", Word("a", boost=BOOST_MAX)),
 ]
 
 

@@ -6,26 +6,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaf.protocol import BOOST_MAX, BOOST_MIN, All, Bool, Fuzzy, Phrase, Prefix, Query, Word
+from index_data.manifest import Field
+from leaf.protocol import BOOST_MAX, BOOST_MIN, All, Bool, Fuzzy, Phrase, Prefix, Query, Range, Word
 from root.language import parse
 from root.printing import printed
 
-FIELDS = ("name", "body")
+FIELDS = {name: Field(name, "text") for name in ("name", "body")}
+TYPED = {**FIELDS, "year": Field("year", "integer")}
 
 SAFE = st.characters(exclude_categories=("Cs", "Cc"))
 TEXTS = (
     st.text(SAFE | st.sampled_from(' \t"()\\*~^:+-[]{}'), min_size=1, max_size=12)
     | st.sampled_from(["AND", "OR", "NOT", "name:", "~1", "^2", "a b", "日本", "e\u0301"])
 ).filter(str.strip)
-NAMES = st.sampled_from([None, *FIELDS])
+NAMES = st.sampled_from([None, "name", "body"])
 BOOSTS = st.just(1.0) | st.floats(BOOST_MIN, BOOST_MAX)
+
+
+YEARS = st.none() | st.integers(-(2**63), 2**63 - 1).map(str)
 
 
 @st.composite
 def leaves(draw: st.DrawFn) -> Query:
     """Any node without nodes in it."""
     text, field, boost = draw(TEXTS), draw(NAMES), draw(BOOSTS)
-    match draw(st.integers(0, 4)):
+    match draw(st.integers(0, 5)):
+        case 4:
+            low, high = draw(YEARS), draw(YEARS)
+            opened, closed = draw(st.booleans()), draw(st.booleans())
+            return Range(
+                "year",
+                None if opened else low,
+                low if opened else None,
+                high if closed else None,
+                None if closed else high,
+                boost,
+            )
         case 0:
             return Word(text, field, boost)
         case 1:
@@ -56,7 +72,7 @@ TREES = st.recursive(leaves(), bools, max_leaves=12)
 @given(tree=TREES)
 def test_what_is_printed_is_read_as_the_same_tree(tree: Query) -> None:
     """Parsing a printed tree gives the tree, without a fault."""
-    assert parse(printed(tree), FIELDS, strict=True).query == tree
+    assert parse(printed(tree), TYPED, strict=True).query == tree
 
 
 @given(
@@ -84,6 +100,11 @@ def test_what_is_read_can_be_printed(text: str) -> None:
         (Phrase('say "a"'), r'"say \"a\""'),
         (Word("a", boost=0.001), "a^0.001"),
         (All(), "*"),
+        (Word("[0]", "name"), r"name:\[0]"),
+        (Range("year", gte="2001", lt="2010", boost=2.0), "year:[2001 TO 2010}^2"),
+        (Range("year", gt=7), "year:{7 TO *]"),
+        (Range("day", gte='2001-01-01 "x"'), r'day:["2001-01-01 \"x\"" TO *]'),
+        (Range("good", lte=True), "good:[* TO true]"),
         (Bool(should=(Word("a"),)), "a"),
     ],
 )

@@ -7,6 +7,7 @@ import re
 import msgspec
 import pytest
 
+from index_data.manifest import Field
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,
@@ -18,13 +19,15 @@ from leaf.protocol import (
     Phrase,
     Prefix,
     Query,
+    Range,
     Word,
 )
 from root.errors import BadRequest
 from root.language import parse
-from root.query import check_text, check_tree, combined, cost_class, is_exact
+from root.query import boosted, check_text, check_tree, combined, cost_class, is_exact
 
-FIELDS = ("name", "body")
+FIELDS = {name: Field(name, "text") for name in ("name", "body")}
+FIELDS["year"] = Field("year", "integer")
 
 
 def either(*nodes: Query) -> Bool:
@@ -74,6 +77,14 @@ def test_a_legal_tree_passes(tree: Query) -> None:
         (Word("a", None, float("inf")), "query.boost", "to 1000"),
         (Prefix("a", "titel"), "query.field", "there is no field 'titel'"),
         (Fuzzy("a", boost=0.0), "query.boost", "from 0.001 to 1000"),
+        (Range("titel"), "query.field", "there is no field 'titel'"),
+        (Range("year", gte="\1"), "query.gte", "control character"),
+        (Range("year", gte=1, gt=2), "query", "does not fit: the range of 'year' has two bounds"),
+        (Range("year", lte=1.5), "query", "'1.5' is no value of 'year': that is an integer"),
+        (Range("name", lte="b"), "query", "'name' has no order"),
+        (Range("year", boost=0.0), "query.boost", "from 0.001 to 1000"),
+        (Word("x", "year"), "query", "'x' is no value of 'year'"),
+        (Prefix("1", "year"), "query", "'year' has no letters"),
         (Bool(must=(All(), Word("a", "x"))), "query.must[1].field", "no field 'x'"),
         (either(Bool(must_not=(Word("\1"),))), "query.should[0].must_not[0].text", "control"),
         (nested(QUERY_DEPTH_MAX + 1), "query", f"nested more than {QUERY_DEPTH_MAX} deep"),
@@ -98,6 +109,7 @@ def test_an_illegal_tree_is_refused_by_path(tree: Query, field: str, detail: str
         ('+a "b c" -d', "search-phrase"),
         ("pars*", "search-pattern"),
         ('"a b" c~', "search-pattern"),
+        ("a year:[1 TO 2]", "search-pattern"),
     ],
 )
 def test_queries_that_cost_alike_are_of_one_class(text: str, name: str) -> None:
@@ -123,6 +135,7 @@ def test_everything_is_the_cheapest_class() -> None:
         (Prefix("a", "name"), True),
         (Fuzzy("a", 1, "name"), True),
         (Prefix("a"), False),
+        (Range("year", gte=1), True),
         (Prefix("a", tie_breaker=0.0), True),
         (Fuzzy("a", tie_breaker=0.5), False),
         (Bool(should=(Prefix("a", "name"),)), False),
@@ -140,18 +153,43 @@ def test_a_text_counts_as_its_best_field_unless_it_says_otherwise(node: Query) -
     best = msgspec.structs.replace(node, tie_breaker=0.25)
     named = msgspec.structs.replace(node, field="name")
     other = msgspec.structs.replace(node, tie_breaker=0.5)
-    tree = Bool(must=(node, All()), should=(named, Bool(must_not=(node,))), must_not=(other,))
+    years = Range("year")
+    excluding = Bool(must_not=(node,))
+    tree = Bool(must=(node, All(), years), should=(named, excluding), must_not=(other,))
     assert combined(node, 0.25) == best
     assert combined(tree, 0.25) == Bool(
-        must=(best, All()), should=(named, Bool(must_not=(best,))), must_not=(other,)
+        must=(best, All(), years), should=(named, Bool(must_not=(best,))), must_not=(other,)
     )
+
+
+def test_a_boost_reaches_all_that_can_have_one_and_stays_within_its_limits() -> None:
+    """Everything and signs stay as they are."""
+    tree = Bool(must=(Word("a", boost=2.0), All()), must_not=(either(Range("year")),))
+    scaled, outside = boosted(tree, 3.0)
+    assert scaled == Bool(
+        must=(Word("a", boost=6.0), All()), must_not=(either(Range("year", boost=3.0)),)
+    )
+    assert not outside
+    assert boosted(either(Word("a", boost=2.0)), BOOST_MAX) == (
+        either(Word("a", boost=BOOST_MAX)),
+        True,
+    )
+    assert boosted(Word("a"), 0.0) == (Word("a", boost=BOOST_MIN), True)
+
+
+def double(tree: Query) -> tuple[Query, bool]:
+    return boosted(tree, 2.0)
 
 
 def no_best(tree: Query) -> Query:
     return combined(tree, 0.0)
 
 
-@pytest.mark.parametrize("function", [cost_class, no_best, lambda tree: check_tree(tree, FIELDS)])
+def check(tree: Query) -> None:
+    check_tree(tree, FIELDS)
+
+
+@pytest.mark.parametrize("function", [cost_class, no_best, double, check])
 def test_the_tables_of_nodes_are_complete(function: object) -> None:
     """What is no node of a query is a fault of ours, not of the caller's."""
     assert callable(function)

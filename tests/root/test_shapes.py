@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaf.protocol import All, Bool, Fuzzy, Phrase, Prefix, Query, SearchBody, Word
+from index_data.manifest import Field
+from leaf.protocol import All, Bool, Fuzzy, Phrase, Prefix, Query, Range, SearchBody, Word
 from root.language import parse
 from root.requests import RESULT_WINDOW_MAX
 from root.shapes import (
@@ -23,7 +24,7 @@ from root.shapes import (
     subject_of,
 )
 
-FIELDS = ("name", "body")
+FIELDS = {name: Field(name, "text") for name in ("name", "body")}
 
 
 def shape(q: str, depth: int = 10) -> str:
@@ -51,8 +52,8 @@ def reworded(query: Query, random: Random) -> Query:
             return Phrase(other_words(text, random), field, random.uniform(0.1, 10.0))
         case Fuzzy(text, distance, field):
             return Fuzzy(other_words(text, random), distance, field, random.uniform(0.1, 10.0))
-        case Prefix():
-            raise AssertionError("the length of a prefix is part of its shape")
+        case Prefix() | Range():
+            raise AssertionError("no words but a field or a length are part of its shape")
         case Bool():
             parts = [
                 tuple(reworded(child, random) for child in random.sample(part, len(part)))
@@ -157,6 +158,7 @@ def test_a_large_tree_has_no_shape_but_its_size() -> None:
         (Bool(must_not=(Prefix("json d"),)), 10, True),
         (Prefix("..."), 10, True),
         (Prefix("ab"), 10, False),
+        (Range("year", gte=1), 10, False),
         (Bool(should=(Prefix("日本"), Fuzzy("a"))), 10, False),
         (Bool(), 10, False),
         (All(), 10, False),
@@ -195,3 +197,9 @@ def test_best_and_sum_of_fields_are_two_shapes() -> None:
     """They are not the same code in a leaf."""
     best = sketched(Word("a", tie_breaker=0.0)).shape
     assert best == sketched(Word("a", tie_breaker=0.5)).shape != sketched(Word("a")).shape
+
+
+def test_ranges_of_one_field_are_one_shape() -> None:
+    """Whatever their bounds."""
+    shapes = {sketched(Range("year", **bounds)).shape for bounds in ({"gte": 1}, {"lt": 5}, {})}
+    assert shapes == {"range:year"}
