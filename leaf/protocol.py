@@ -33,9 +33,11 @@ no wall clocks are compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
+
+from leaf.selection import Selection, SortValue
 
 PROTOCOL_VERSION: Final = 1
 CHANNEL_PATH: Final = "/channel"
@@ -122,10 +124,11 @@ class RootHello(msgspec.Struct, frozen=True):
 
 
 class SearchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Phase one: the best ``k`` of a shard, as (score, ordinal)."""
+    """Phase one: the best ``k`` of a shard, as (score, ordinal); with a selection as it says."""
 
     query: Query
     k: int
+    selection: Selection | None = None
 
 
 class FetchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -215,6 +218,9 @@ class Hits(msgspec.Struct, array_like=True, gc=False):
     ``ranked`` is ``[scores, ordinals]``, best first. It is left as JSON until it is needed:
     of a hundred shards few have a hit on the page, and ``best``, the first score (0 without
     hits), tells which. Times in microseconds: waiting in the leaf's queue, and being worked on.
+
+    In a search that is sorted, ``ranked`` is ``[rows of sort values, ordinals]``. ``facets``
+    has an entry for each facet of the selection, in its order.
     """
 
     leg: int
@@ -223,6 +229,7 @@ class Hits(msgspec.Struct, array_like=True, gc=False):
     total: Annotated[int, msgspec.Meta(ge=0)]
     best: float
     ranked: msgspec.Raw
+    facets: msgspec.Raw = msgspec.Raw(b"[]")
 
     def read(self) -> tuple[list[float], list[int]]:
         """Return scores and ordinals, best first, ties in score lowest ordinal first.
@@ -230,16 +237,38 @@ class Hits(msgspec.Struct, array_like=True, gc=False):
         Ordinals are ranks of document ids in the whole generation: comparing two ordinals
         compares the ids, on whichever shard they live. Raises BrokenAnswer.
         """
-        try:
-            scores, ordinals = _RANKED.decode(self.ranked)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BrokenAnswer(f"hits that cannot be read: {error}") from None
-        if len(scores) != len(ordinals):
-            raise BrokenAnswer(f"{len(scores)} scores for {len(ordinals)} ordinals")
-        return scores, ordinals
+        return _paired(_RANKED, self.ranked)
+
+    def read_sorted(self) -> tuple[list[list[SortValue]], list[int]]:
+        """Return the sort values of each hit, and ordinals, in order. Raises BrokenAnswer."""
+        return _paired(_SORTED, self.ranked)
+
+    def read_facets(self) -> list[Any]:
+        """Return what was counted for each facet. Raises BrokenAnswer."""
+        return _decoded(_FACETS, self.facets)
 
 
 _RANKED: Final = msgspec.json.Decoder(tuple[list[float], list[int]])
+_SORTED: Final = msgspec.json.Decoder(tuple[list[list[SortValue]], list[int]])
+_FACETS: Final = msgspec.json.Decoder(list[Any])
+
+_T = TypeVar("_T")
+
+
+def _paired(
+    decoder: msgspec.json.Decoder[tuple[list[_T], list[int]]], raw: msgspec.Raw
+) -> tuple[list[_T], list[int]]:
+    found, ordinals = _decoded(decoder, raw)
+    if len(found) != len(ordinals):
+        raise BrokenAnswer(f"{len(found)} scores for {len(ordinals)} ordinals")
+    return found, ordinals
+
+
+def _decoded(decoder: msgspec.json.Decoder[_T], raw: msgspec.Raw) -> _T:
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BrokenAnswer(f"hits that cannot be read: {error}") from None
 
 
 def ranked(scores: Sequence[float], ordinals: Sequence[int]) -> tuple[float, Any]:

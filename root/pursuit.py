@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from leaf.selection import Selection
 from root.conduct import FailureReason, MissingReason
+from root.facets import Facet
 from root.gather import Outcome
 from root.ledger import Tally
 from root.race import Attempt
@@ -29,6 +31,7 @@ class Phase:
 class Pursuit:
     """One request on its way: what it pinned, and the phases done so far.
 
+    ``selection`` is what it filters, sorts and counts by, and ``facets`` what was counted.
     ``number`` is that of the request at this root.
     """
 
@@ -40,6 +43,8 @@ class Pursuit:
     phases: list[Phase] = field(default_factory=list)
     missing: dict[int, MissingReason] = field(default_factory=dict)
     details: dict[int, str] = field(default_factory=dict)
+    selection: Selection | None = None
+    facets: list[Facet] = field(default_factory=list)
 
     def note(self, phase: Phase) -> None:
         """Add a phase; a shard missing in any is missing from the answer, unless it was asked

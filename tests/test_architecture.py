@@ -22,10 +22,12 @@ DECISIONS: Final = (
 PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
-    *("root.shapes", "root.canary"),
+    *("root.shapes", "root.canary", "root.selection", "root.facets", "root.ordering"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),
     *(
         "leaf.protocol",
+        "leaf.selection",
+        "leaf.sketch",
         "leaf.admission",
         "leaf.ties",
         "index_data.placement",
