@@ -8,8 +8,9 @@ from typing import Final
 import tantivy
 
 from index_data.manifest import Field, FieldType
+from index_data.schema import ORDINAL_FIELD
 from leaf.errors import BadQuery
-from leaf.selection import Among, Between, Condition, Present
+from leaf.selection import ID, Among, Between, Condition, Present, SortKey, SortValue, Value
 
 _RANGED: Final[Mapping[FieldType, tantivy.FieldType]] = {
     "integer": tantivy.FieldType.Integer,
@@ -48,6 +49,56 @@ class FilterMaker:
         if field is None or field.type == "text":
             raise BadQuery(f"there is no field {name!r} to filter, sort or count by")
         return field
+
+    def beyond(self, ordinal: int) -> tantivy.Query:
+        """Return the query of documents of a higher ordinal."""
+        return self._ordinals(ordinal, None)
+
+    def further(self, searcher: tantivy.Searcher, key: SortKey, value: SortValue) -> tantivy.Query:
+        """Return the query of what comes strictly after a value in a sort. Raises BadQuery."""
+        if value is None:
+            return tantivy.Query.empty_query()
+        if key.field == ID:
+            if isinstance(value, str | bool):
+                raise BadQuery("after must have ordinals for ids")
+            bounds = (None, int(value)) if key.descending else (int(value), None)
+            return self._ordinals(*bounds)
+        _, lacking = self.filter(Present(key.field, negated=True))
+        absent = tantivy.Query.boolean_query(
+            [(tantivy.Occur.Must, tantivy.Query.all_query()), (tantivy.Occur.MustNot, lacking)]
+        )
+        present = self._past(searcher, key, value)
+        return tantivy.Query.boolean_query(
+            [(tantivy.Occur.Should, present), (tantivy.Occur.Should, absent)]
+        )
+
+    def _past(self, searcher: tantivy.Searcher, key: SortKey, value: Value) -> tantivy.Query:
+        """Return the query of what has a value strictly after another."""
+        if not isinstance(value, str | bool):
+            low, high = (None, value) if key.descending else (value, None)
+            past = Between(key.field, low, high, low_open=True, high_open=True)
+            return self.filter(past)[1]
+        listed: Sequence[Value] = (False, True)
+        if isinstance(value, str):
+            # There are no ranges over text, but its values in a shard are a list.
+            listed = [term for term, _ in searcher.terms_with_prefix(key.field, "")]
+        after = [one for one in listed if (one < value if key.descending else one > value)]  # type: ignore[operator]
+        return tantivy.Query.term_set_query(self._schema, key.field, after)
+
+    def _ordinals(self, low: int | None, high: int | None) -> tantivy.Query:
+        """Return the query of documents whose ordinals lie between two, exclusively."""
+        try:
+            return tantivy.Query.range_query(
+                self._schema,
+                ORDINAL_FIELD,
+                tantivy.FieldType.Unsigned,
+                low,
+                high,
+                include_lower=False,
+                include_upper=False,
+            )
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadQuery(f"after: {error}") from error
 
     def _match(self, condition: Condition) -> tantivy.Query:
         field = self.field(condition.field)

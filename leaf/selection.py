@@ -125,15 +125,26 @@ class DistinctCount(msgspec.Struct, frozen=True, tag="distinct", tag_field="type
 Count = TermsCount | HistogramCount | CalendarCount | StatsCount | DistinctCount
 
 
+class After(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The place in the order of hits after which they are wanted: the values of the sort keys,
+    or the score alone, and the ordinal.
+    """
+
+    values: tuple[SortValue, ...]
+    ordinal: int
+
+
 class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which of the documents that match are wanted, in which order, and what is counted.
 
-    ``sort`` empty means by score. ``facets`` count all that pass the filters.
+    ``sort`` empty means by score. ``facets`` and the total count all that pass the filters,
+    whether or not they come ``after``.
     """
 
     filters: Annotated[tuple[Condition, ...], msgspec.Meta(max_length=CONDITIONS_MAX)] = ()
     sort: Annotated[tuple[SortKey, ...], msgspec.Meta(max_length=SORT_KEYS_MAX)] = ()
     facets: Annotated[tuple[Count, ...], msgspec.Meta(max_length=FACETS_MAX)] = ()
+    after: After | None = None
 
 
 class SortedRow(NamedTuple):

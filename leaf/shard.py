@@ -84,7 +84,8 @@ class Shard:
         Raises BadQuery.
         """
         query = prepared.for_shard(self._weigh) or tantivy.Query.empty_query()
-        found = select(self._searcher, query, selected, min(k, self.documents), self._ranked)
+        k = min(k, self.documents)
+        found = select(self._searcher, query, selected, k, self._ranked, self._ordinals)
         values, documents = found.columns
         columns = values, [self._ordinals[document] for document in documents]
         return found.total, found.best, columns, found.facets

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import tantivy
 
 from index_data.schema import ORDINAL_FIELD
+from leaf.errors import BadQuery
 from leaf.filters import FilterMaker, restricted
-from leaf.selection import ID, Among, Present, SortedRow, SortKey, SortValue, arranged
+from leaf.selection import ID, After, Among, Present, SortedRow, SortKey, SortValue, arranged
 
 Found = list[tuple[SortValue, int]]
 """Values and document numbers, in order."""
@@ -27,14 +28,35 @@ class Sorter:
         self._filters = filters
 
     def best(
-        self, query: tantivy.Query, keys: Sequence[SortKey], k: int
+        self, query: tantivy.Query, keys: Sequence[SortKey], k: int, after: After | None = None
     ) -> tuple[int, list[SortedRow]]:
-        """Return how many documents match, and the best ``k`` by keys, which are not empty.
+        """Return how many documents match, and the best ``k`` by keys, which are not empty, that
+        come after a place.
 
-        Rows have document numbers for ordinals: they ascend alike.
+        Rows have document numbers for ordinals: they ascend alike. Raises BadQuery.
         """
         total, found = self._by(query, keys[0], max(1, k))
+        if after is not None:
+            query = restricted(query, [(tantivy.Occur.Must, self._beyond(keys, after))])
+            _, found = self._by(query, keys[0], max(1, k))
         return total, self._refined(query, keys, found[:k])
+
+    def _beyond(self, keys: Sequence[SortKey], after: After) -> tantivy.Query:
+        """Return the query of what comes after a place: equal to it in some first keys, and then
+        further on in the next, or equal in all and of a higher ordinal.
+        """
+        if len(after.values) != len(keys):
+            raise BadQuery("after must have a value for each sort key")
+        equal: list[tuple[tantivy.Occur, tantivy.Query]] = []
+        parts = []
+        for key, value in zip(keys, after.values, strict=True):
+            further = self._filters.further(self._searcher, key, value)
+            parts.append(restricted(further, equal))
+            if key.field != ID:
+                equal = [*equal, self._filters.filter(_having(key, [value]))]
+        parts.append(restricted(self._filters.beyond(after.ordinal), equal))
+        either = tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in parts])
+        return tantivy.Query.const_score_query(either, 0.0)
 
     def _by(self, query: tantivy.Query, key: SortKey, k: int) -> tuple[int, Found]:
         result = self._searcher.search(
@@ -78,6 +100,10 @@ class Sorter:
         self, query: tantivy.Query, key: SortKey, values: Sequence[SortValue]
     ) -> tantivy.Query:
         """Return the query of what has one of some values of a key, or has none."""
-        wanted = [value for value in values if value is not None]
-        condition = Among(key.field, tuple(wanted)) if wanted else Present(key.field, negated=True)
-        return restricted(query, [self._filters.filter(condition)])
+        return restricted(query, [self._filters.filter(_having(key, values))])
+
+
+def _having(key: SortKey, values: Sequence[SortValue]) -> Among | Present:
+    """Return the condition of having one of some values, or of having none."""
+    wanted = [value for value in values if value is not None]
+    return Among(key.field, tuple(wanted)) if wanted else Present(key.field, negated=True)
