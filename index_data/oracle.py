@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import orjson
 
-from index_data.analysis import tokens_of
+from index_data.assembly import assemble, weighed_natively
 from index_data.manifest import Manifest, read_manifest, shard_folder
-from index_data.query import Planner, assemble, weighed_natively
+from index_data.query import Planner
 from index_data.reckoning import Reckoner
 from index_data.schema import open_for_writing, tantivy_schema
 from index_data.segment import TooLarge, add_rows, rows_of
@@ -60,7 +60,7 @@ class Oracle:
 
         Raises BadQuery.
         """
-        plan = Planner(self._fields, tokens_of).plan(tree)
+        plan = Planner(self._fields).plan(tree)
         query = assemble(plan, lambda clause: weighed_natively(clause, self._schema))
         if query is None:
             return 0, []

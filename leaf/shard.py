@@ -31,7 +31,7 @@ from index_data.manifest import (
     verify,
     verify_shard,
 )
-from index_data.query import Clause
+from index_data.plan import Clause
 from index_data.schema import ID_FIELD, tantivy_schema
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
@@ -42,6 +42,7 @@ from leaf.scoring import exact_score
 from leaf.selecting import Selected, select, selected
 from leaf.selection import Selection
 from leaf.snippets import SCAN_CHARS_MAX, Token, snippet
+from leaf.wanted import Wanted
 
 __all__ = ["BadQuery", "Generation", "Prepared", "Shard"]
 
@@ -137,7 +138,7 @@ class Shard:
         if prepared is not None:
             highlights = self._highlights(prepared, source, highlight)
             if prepared.probe is not None:
-                score = exact_score(prepared.probe, self._searcher, document, prepared.weighed)
+                score = exact_score(prepared.probe, self._searcher, document, prepared.parts)
         chosen = (
             source if fields is None else {name: source[name] for name in fields if name in source}
         )
@@ -154,18 +155,18 @@ class Shard:
     ) -> dict[str, str]:
         highlights = {}
         for field in highlight:
-            words, value = prepared.words.get(field), source.get(field)
+            wanted, value = prepared.wanted.get(field), source.get(field)
             for text in value if isinstance(value, list) else [value]:
-                piece = self._snippet(text, field, words) if words and text else None
+                piece = self._snippet(text, field, wanted) if wanted and text else None
                 if piece is not None:
                     highlights[field] = piece
                     break
         return highlights
 
-    def _snippet(self, text: str, field: str, words: frozenset[str]) -> str | None:
+    def _snippet(self, text: str, field: str, wanted: Wanted) -> str | None:
         text = composed(text)
         tokens = text_analyser(self._text_fields[field]).placed(text[:SCAN_CHARS_MAX])
-        return snippet(text, [Token(t.text, t.start, t.end) for t in tokens], words)
+        return snippet(text, [Token(t.text, t.start, t.end) for t in tokens], wanted)
 
     def lookup(self, document_id: str) -> list[int]:
         """Return the ordinal of the document with this id, or nothing."""

@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self, assert_never
 
 from index_data.manifest import Field, FieldType
 from index_data.values import SECOND_US, date_text, written
-from leaf.protocol import BrokenAnswer
+from leaf.broken import BrokenAnswer
 from leaf.selection import (
     BUCKETS_MAX,
     DISTINCT_EXACT_MAX,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index_data.manifest import Field
-from leaf.protocol import BrokenAnswer
+from leaf.broken import BrokenAnswer
 from leaf.selection import (
     BUCKETS_MAX,
     DISTINCT_EXACT_MAX,
