@@ -20,13 +20,22 @@ from typing import Any, Final
 
 import msgspec
 
-from leaf.protocol import Documents, FetchBody, FetchedDocument, LookupBody, Query, SearchBody
+from leaf.protocol import (
+    Documents,
+    FetchBody,
+    FetchedDocument,
+    Hits,
+    LookupBody,
+    Query,
+    SearchBody,
+)
 from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
 from root.discovery import Fleet
 from root.enough import Enough
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
+from root.facets import counted
 from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.language import parse
@@ -34,6 +43,7 @@ from root.latency import Latency
 from root.ledger import Ledger
 from root.live import Live
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
+from root.ordering import sorted_page
 from root.pace import Pace
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
@@ -42,6 +52,7 @@ from root.race import Terms
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
+from root.selection import cost_class_of, described, selection_of
 from root.shapes import subject_of
 from root.slow import SlowQueries
 from root.topology import View
@@ -152,7 +163,7 @@ class Searches:
     async def _query_phase(self, pursuit: Pursuit, query: Query) -> Finalists:
         request = pursuit.request
         slack = 0.0
-        if not is_exact(query):
+        if not (is_exact(query) or self._is_sorted(pursuit)):
             slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
         depth = request.offset + request.k
         depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
@@ -169,11 +180,13 @@ class Searches:
         """Ask every shard; first one of them alone, where the query may do harm, and then the
         others, if it has passed and there are any.
         """
-        history, body = cost_class(query), msgspec.json.encode(SearchBody(query, depth))
+        selection = pursuit.selection
+        history = cost_class_of(selection, cost_class(query))
+        body = msgspec.json.encode(SearchBody(query, depth, selection))
         if not self.settings.canary:
             enough = self._enough(pursuit)
             return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
-        subject = subject_of(query, depth, body)
+        subject = subject_of(query, depth, body, described(selection))
         # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
         ask = Ask(
             *("search", pursuit.view.card.generation, body, deadline_s),
@@ -202,11 +215,28 @@ class Searches:
         replies = outcome.replies
         while True:
             try:
-                return finalists(replies, offset, k, slack)
+                return self._page(pursuit, replies, offset, k, slack)
             except Unreadable as error:
                 log.warning("%s", error)
                 pursuit.missing.setdefault(error.shard, "error")
                 replies = [reply for reply in replies if reply[0] != error.shard]
+
+    @staticmethod
+    def _page(
+        pursuit: Pursuit, replies: Sequence[tuple[int, Hits]], offset: int, k: int, slack: float
+    ) -> Finalists:
+        """Return the finalists, and leave what was counted with the pursuit."""
+        selection = pursuit.selection
+        if selection is None:
+            return finalists(replies, offset, k, slack)
+        pursuit.facets = counted(replies, selection.facets)
+        if selection.sort:
+            return sorted_page(replies, selection.sort, offset, k)
+        return finalists(replies, offset, k, slack)
+
+    @staticmethod
+    def _is_sorted(pursuit: Pursuit) -> bool:
+        return pursuit.selection is not None and bool(pursuit.selection.sort)
 
     async def _fetch_phase(
         self, pursuit: Pursuit, query: Query | None, found: Finalists
@@ -286,7 +316,11 @@ class Searches:
         self._requests += 1
         tracing.query_number.set(self._requests)
         deadline_s = now + timeout_ms / 1000.0
-        return Pursuit(view, now, deadline_s, request, self._requests, tracing.current.get())
+        pursuit = Pursuit(view, now, deadline_s, request, self._requests, tracing.current.get())
+        pursuit.selection = selection_of(
+            request.filter, request.sort, request.facets, view.card.fields
+        )
+        return pursuit
 
     def _query(self, pursuit: Pursuit) -> Query:
         request, view = pursuit.request, pursuit.view

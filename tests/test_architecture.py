@@ -23,9 +23,12 @@ PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
     *("root.shapes", "root.canary", "root.language", "root.printing", "root.live", "root.slow"),
+    *("root.selection", "root.facets", "root.ordering"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),
     *(
         "leaf.protocol",
+        "leaf.selection",
+        "leaf.sketch",
         "leaf.admission",
         "leaf.ties",
         "index_data.placement",
