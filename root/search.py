@@ -32,11 +32,18 @@ from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.language import parse
 from root.latency import Latency
 from root.ledger import Ledger
-from root.merge import ROUNDING, Finalists, Unreadable, finalists
+from root.merge import (
+    FINALISTS_MAX,
+    PATTERN_FINALISTS_MAX,
+    ROUNDING,
+    Finalists,
+    Unreadable,
+    finalists,
+)
 from root.pace import Pace
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
-from root.query import check_text, check_tree, combined, cost_class, is_exact
+from root.query import PATTERNS, check_text, check_tree, combined, cost_class, is_exact
 from root.race import Terms
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
@@ -151,7 +158,9 @@ class Searches:
             pursuit, query, depth, pursuit.deadline_s - FETCH_SHARE * left_s
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        return self._merged(pursuit, outcome, request.offset, request.k, slack)
+        patterns = cost_class(query) == PATTERNS
+        most = PATTERN_FINALISTS_MAX if patterns else FINALISTS_MAX
+        return self._merged(pursuit, outcome, request.offset, request.k, slack, most)
 
     async def _ask_all(
         self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
@@ -182,13 +191,19 @@ class Searches:
         return replace(outcome, replies=replies)
 
     def _merged(
-        self, pursuit: Pursuit, outcome: Outcome, offset: int, k: int, slack: float
+        self,
+        pursuit: Pursuit,
+        outcome: Outcome,
+        offset: int,
+        k: int,
+        slack: float,
+        most: int = FINALISTS_MAX,
     ) -> Finalists:
         """Return the finalists; a shard whose hits cannot be read counts as one that failed."""
         replies = outcome.replies
         while True:
             try:
-                return finalists(replies, offset, k, slack)
+                return finalists(replies, offset, k, slack, most)
             except Unreadable as error:
                 log.warning("%s", error)
                 pursuit.missing.setdefault(error.shard, "error")
