@@ -17,7 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from index_data import balancing
 from index_data.build import Built, build, no_progress
 from index_data.build import Progress as Report
+from index_data.files import file_collection, inferred_fields
 from index_data.manifest import (
+    Field,
     Manifest,
     generations,
     latest_generation,
@@ -27,7 +29,8 @@ from index_data.oracle import Oracle, words
 from index_data.pydocs import pydocs
 from index_data.query import BadQuery
 from index_data.refusals import Refused, one_sentence
-from index_data.sources import BadSource, Collection, fields_of, jsonl
+from index_data.schema_file import DEFAULT_ID, SchemaFile, read_schema, written
+from index_data.sources import BadSource, Collection, fields_of
 from index_data.spool import BAD_LINES_KEPT
 
 _REPORT_EVERY_S = 0.1
@@ -40,22 +43,26 @@ def main() -> None:
 
 
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_SOURCE_HELP = "pydocs, or the path of a .jsonl, .csv or .parquet file."
 
 
 @main.command("build")
-@click.option("--source", required=True, help="pydocs, or the path of a .jsonl file.")
+@click.option("--source", required=True, help=_SOURCE_HELP)
 @click.option("--out", "directory", required=True, type=_DIRECTORY, help="The index directory.")
 @click.option("--shards", type=int, default=16, show_default=True)
-@click.option("--id-field", default="id", show_default=True, help="JSONL: the member that names.")
-@click.option("--text-fields", default="", help="JSONL: searched, by comma; title^3 weighs 3.")
-@click.option("--keyword-fields", default="", help="JSONL: matched as a whole, by comma.")
+@click.option("--schema", type=_FILE, help="What fields there are, as TOML; else it is guessed.")
+@click.option("--id-field", help="The member that names a document; id by default.")
+@click.option("--text-fields", default="", help="No schema: searched, by comma; title^3 weighs 3.")
+@click.option("--keyword-fields", default="", help="No schema: matched as a whole, by comma.")
 @click.option("--strict", is_flag=True, help="Stop at the first bad line.")
 @click.option("--progress/--no-progress", default=None, help="Default: if someone is watching.")
 def build_command(
     source: str,
     directory: Path,
     shards: int,
-    id_field: str,
+    schema: Path | None,
+    id_field: str | None,
     text_fields: str,
     keyword_fields: str,
     strict: bool,
@@ -65,7 +72,8 @@ def build_command(
     started = time.monotonic()
     shown = sys.stderr.isatty() if progress is None else progress
     with one_sentence():
-        collection = _collection(source, id_field, text_fields, keyword_fields)
+        said = _said(source, schema, id_field, text_fields, keyword_fields)
+        collection = _collection(source, said)
         with _reporting(shown=shown) as report:
             built = build(collection, directory, shards, strict=strict, progress=report)
     _tell_bad_lines(built)
@@ -73,14 +81,41 @@ def build_command(
     click.echo(str(built.folder))
 
 
-def _collection(source: str, id_field: str, text: str, keyword: str) -> Collection:
+def _said(
+    source: str, schema: Path | None, id_field: str | None, text: str, keyword: str
+) -> SchemaFile | None:
+    """Return the schema of a file: given, named in options, or else guessed and shown."""
+    by_options = bool(text or keyword)
     if source == "pydocs":
-        if text or keyword:
-            raise BadSource("The source pydocs has its own fields: leave --text-fields out.")
+        if by_options or schema is not None or id_field is not None:
+            raise BadSource("The source pydocs has its own fields: leave them and --schema out.")
+        return None
+    if schema is not None:
+        if by_options or id_field is not None:
+            raise BadSource("Give either --schema or the fields in options, not both.")
+        return read_schema(schema)
+    identity = id_field or DEFAULT_ID
+    if by_options:
+        return SchemaFile(identity, fields_of(_names(text), _names(keyword)))
+    guessed = SchemaFile(identity, inferred_fields(Path(source), identity))
+    click.echo(f"The schema was guessed from the first documents:\n\n{written(guessed)}", err=True)
+    return guessed
+
+
+def _collection(source: str, said: SchemaFile | None) -> Collection:
+    if said is None:
         return pydocs()
-    if not source.endswith((".jsonl", ".ndjson")):
-        raise BadSource(f"The source must be pydocs or a .jsonl file, not {source!r}.")
-    return jsonl(Path(source), id_field, fields_of(_names(text), _names(keyword)))
+    return file_collection(Path(source), said.id_field, said.fields)
+
+
+@main.command("schema")
+@click.option("--source", required=True, help="The path of a .jsonl, .csv or .parquet file.")
+@click.option("--id-field", default=DEFAULT_ID, show_default=True)
+def schema_command(source: str, id_field: str) -> None:
+    """Guess the schema of a file from its first documents and print it as TOML, to be edited."""
+    with one_sentence():
+        guessed = SchemaFile(id_field, inferred_fields(Path(source), id_field))
+    click.echo(written(guessed), nl=False)
 
 
 def _names(listed: str) -> list[str]:
@@ -147,13 +182,20 @@ def show(directory: Path) -> None:
         f"lengths of shards differ from the whole's by {newest.length_deviation:.4%} at most"
     )
     for field in newest.fields:
-        tokens = sum(shard.tokens[field.name] for shard in newest.shards)
-        default = ", default" if field.default else ""
-        click.echo(
-            f"field   {field.name}: {field.type}, weight {field.weight:g}{default}, {tokens} tokens"
-        )
+        click.echo(f"field   {_described(field, newest)}")
     for number, shard in enumerate(newest.shards):
         click.echo(f"shard   {number}: {shard.documents} documents, {shard.bytes} bytes")
+
+
+def _described(field: Field, manifest: Manifest) -> str:
+    tokens = sum(shard.tokens[field.name] for shard in manifest.shards)
+    several = ", several values" if field.multiple else ""
+    if not field.scored:
+        return f"{field.name}: {field.type}{several}, {tokens} values"
+    default = ", default" if field.default else ""
+    if field.type == "text":
+        several += f", {field.analysis.language}"
+    return f"{field.name}: {field.type}{several}, weight {field.weight:g}{default}, {tokens} tokens"
 
 
 @main.command()

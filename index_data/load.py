@@ -65,7 +65,7 @@ def read_load(path: Path) -> LoadFile:
 
 def measured(before: Sequence[LeafLoad], after: Sequence[LeafLoad]) -> LoadFile:
     """Return what all leaves of a fleet did between two readings, of the newest generation that
-    all of them have worked on. Without a reading before, since they started.
+    all of them hold. Without a reading before, since they started.
 
     Raises BadLoadFile where a leaf is missing, named twice, or of another fleet.
     """
@@ -101,5 +101,5 @@ def _fleet_of(fleet: Sequence[LeafLoad]) -> tuple[int, int]:
 def _newest(fleet: Sequence[LeafLoad]) -> str:
     common = set.intersection(*(set(load.work_s) for load in fleet))
     if not common:
-        raise BadLoadFile("There is no generation on which all leaves have worked.")
+        raise BadLoadFile("There is no generation that all leaves hold.")
     return max(common)

@@ -92,6 +92,7 @@ class Task(Group):
         "shards",
         "sink",
         "tie",
+        "trace",
     )
 
     def __init__(
@@ -111,11 +112,13 @@ class Task(Group):
         query: int | None = None,
         alone: bool = False,
         tie: Tie | None = None,
+        trace: str = "",
     ) -> None:
         super().__init__(channel, first, len(shards), arrived_s + budget_s, priority)
         self.query = query
         self.alone = alone
         self.tie = tie
+        self.trace = trace
         self.sink = sink
         self.kind: Kind = kind
         self.generation = generation
@@ -362,5 +365,7 @@ class Performer:
         if now >= self._log_due_s:
             self._log_due_s = now + LOG_PAUSE_S
             where = f"{task.kind} on shard {task.shards[leg]} of {task.generation.card.generation}"
-            log.error("%s failed", where, exc_info=error)
+            # Of a traceparent the second part is the trace.
+            known = {"query": task.query, "trace_id": task.trace[3:35]}
+            log.error("%s failed", where, exc_info=error, extra=known)
         return NoPlan("error", plain(f"{type(error).__name__}: {error}"))

@@ -18,7 +18,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from leaf.errors import BadSetting
@@ -100,29 +100,34 @@ class Background:
     def _look(self) -> None:
         """Open what is to be held."""
         held = self._leaf.held()
+        opened: list[HeldGeneration] = []
         problems: list[BadSetting] = []
-        opened = False
         try:
             for found in self._supply.changes(held):
                 if isinstance(found, BadSetting):
                     problems.append(found)
                 else:
-                    self._hold(found)
-                    opened = True
+                    opened.append(found)
         except Exception as error:  # an index of the wrong bytes can fail in any way
             log.exception("opening the index failed")
             problems.append(BadSetting(f"the index cannot be opened: {error}"))
+        if opened:
+            self._hold(opened)
         if problems and not held and not opened:
             self._leaf.fail(problems[-1])
         else:
             self._complain({str(problem) for problem in problems})
 
-    def _hold(self, generation: HeldGeneration) -> None:
+    def _hold(self, opened: Sequence[HeldGeneration]) -> None:
+        """Have all held that was opened: a leaf that comes back with one generation while roots
+        search the other would only refuse them.
+        """
         # What an index keeps in memory lives as long as the leaf: the collector need not
         # walk through it again and again, with every worker waiting.
         gc.collect()
         gc.freeze()
-        self._leaf.hold(generation)
+        for generation in opened:
+            self._leaf.hold(generation)
 
     def _complain(self, complaints: set[str]) -> None:
         for complaint in sorted(complaints - self._complaints):

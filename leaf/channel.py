@@ -169,5 +169,6 @@ class Channel:
                 priority=ask.priority,
                 query=ask.query,
                 tie=ask.tie,
+                trace=ask.trace,
             )
         )

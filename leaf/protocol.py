@@ -60,6 +60,9 @@ Bound = str | int | float | bool
 
 TieBreaker = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
+TRACE_CHARS_MAX: Final = 55
+"""Of a ``traceparent``: version, trace, span and flags in hexadecimal, with dashes."""
+
 TIE_KEY_CHARS_MAX: Final = 64
 PEERS_MAX: Final = 2000
 PEER_CHARS_MAX: Final = 512
@@ -225,7 +228,8 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody,
     ``lookup`` LookupBody. ``ordinals[i]`` (fetch only) lists the documents of ``shards[i]``.
     ``query`` is the root's number of the query, which its legs on all leaves have in common;
-    only injected trouble looks at it.
+    only injected trouble looks at it. ``trace`` is the ``traceparent`` of its caller, if it has
+    one, for the leaf's log.
     """
 
     kind: Kind
@@ -238,6 +242,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priority: Priority = "interactive"
     query: Annotated[int, msgspec.Meta(ge=0, le=QUERY_NUMBER_MAX)] | None = None
     tie: Tie | None = None
+    trace: Annotated[str, msgspec.Meta(max_length=TRACE_CHARS_MAX)] = ""
 
 
 class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from leaf.protocol import Documents, FetchBody, FetchedDocument, LookupBody, Query, SearchBody
-from root import answer
+from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
 from root.discovery import Fleet
@@ -32,6 +32,7 @@ from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.language import parse
 from root.latency import Latency
 from root.ledger import Ledger
+from root.live import Live
 from root.merge import (
     FINALISTS_MAX,
     PATTERN_FINALISTS_MAX,
@@ -49,6 +50,7 @@ from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
 from root.shapes import subject_of
+from root.slow import SlowQueries
 from root.topology import View
 from root.trials import Trials
 
@@ -84,7 +86,11 @@ class Searches:
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
+        self.live = Live(Random(f"{settings.seed}:live"), now)
         self._random = Random(f"{settings.seed}:replicas")
+        self.slow = SlowQueries(settings.slow_queries)
+        self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note]
+        """Are told of each search that is over, however it ended."""
         self._requests = 0
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
@@ -92,8 +98,12 @@ class Searches:
         pursuit = self._pursue(request, now)
         query = self._query(pursuit)
         rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
-        found = await self._query_phase(pursuit, query)
-        documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        try:
+            found = await self._query_phase(pursuit, query)
+            documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        finally:
+            for note in self.watchers:
+                note(pursuit)
         body = answer.search_body(pursuit, found, documents)
         if rehearsed:
             self.rehearsal.observe(pursuit)
@@ -174,7 +184,11 @@ class Searches:
             return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
         subject = subject_of(query, depth, body)
         # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
-        ask = Ask("search", pursuit.view.card.generation, body, deadline_s, query=pursuit.number)
+        ask = Ask(
+            *("search", pursuit.view.card.generation, body, deadline_s),
+            query=pursuit.number,
+            trace=tracing.outgoing(),
+        )
         new_terms = partial(self._terms, history, pursuit.arrived_s)
         first = await self.trials.first_shard(pursuit, subject, history, ask, new_terms)
         if first is not None and len(first.replies) in {0, len(pursuit.view.replicas)}:
@@ -245,12 +259,16 @@ class Searches:
         shards = [(shard, view.replicas[shard]) for shard in wanted if shard not in without]
         gather = Gather(shards, policy, terms, deadline_s, enough)
         ask = Ask(
-            kind, view.card.generation, body, deadline_s, request.priority, ordinals, pursuit.number
+            *(kind, view.card.generation, body, deadline_s, request.priority, ordinals),
+            query=pursuit.number,
+            trace=tracing.outgoing(),
         )
         if isinstance(policy, Tied):
             ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
+        if terms.probation is not None:
+            self.live.fanned_out(pursuit.phases[-1], pursuit.number)
         return outcome
 
     def _policy(self, request: SearchRequest) -> Policy:
@@ -281,7 +299,9 @@ class Searches:
         self.probation.look(view.replicas, now)
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         self._requests += 1
-        return Pursuit(view, now, now + timeout_ms / 1000.0, request, self._requests)
+        tracing.query_number.set(self._requests)
+        deadline_s = now + timeout_ms / 1000.0
+        return Pursuit(view, now, deadline_s, request, self._requests, tracing.current.get())
 
     def _query(self, pursuit: Pursuit) -> Query:
         request, view = pursuit.request, pursuit.view

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from leaf.holdings import HeldGeneration
 class ScriptedSupply:
     """Gives in each round what a test has put on its list for it."""
 
-    def __init__(self, *script: list[HeldGeneration | BadSetting] | Exception) -> None:
+    def __init__(self, *script: Sequence[HeldGeneration | BadSetting] | Exception) -> None:
         self.script = list(script)
         self.asked: list[list[str]] = []
 
@@ -69,6 +69,20 @@ def test_each_round_opens_what_is_new_and_then_lets_go(generation_named: Any) ->
     leaf = ran(supply)
     assert leaf.told == ["g1", "g2", "let go", "let go", "g3", "let go"]
     assert supply.asked == [[], ["g1", "g2"], ["g1", "g2"]]
+
+
+def test_generations_are_held_when_all_are_open(generation_named: Any) -> None:
+    """A leaf that starts is asked for nothing before it has what others may be asked for."""
+    leaf = FakeLeaf()
+
+    class Supply:
+        def changes(self, held: Mapping[str, HeldGeneration], /) -> Iterator[HeldGeneration]:
+            for name in ("g1", "g2"):
+                assert leaf.told == []
+                yield generation_named(name)
+
+    Background(Supply(), leaf, in_step=False).round()
+    assert leaf.told == ["g1", "g2", "let go"]
 
 
 def test_a_leaf_without_any_generation_fails() -> None:
@@ -137,8 +151,6 @@ def test_rounds_are_in_step_with_the_time_of_day_or_free_of_it() -> None:
     """Two leaves that started at different times meet; free, each keeps to its own interval."""
     supply = ScriptedSupply()
     for in_step, expected in ((True, [0.75, 0.6]), (False, [ROUND_S, ROUND_S])):
-        pauses = [
-            Background(supply, FakeLeaf(), in_step=in_step, wall=lambda now=now: now).pause_s
-            for now in (50.25, 50.4)
-        ]
-        assert pauses == pytest.approx(expected)
+        wall = iter([50.25, 50.4]).__next__
+        background = Background(supply, FakeLeaf(), in_step=in_step, wall=wall)
+        assert [background.pause_s, background.pause_s] == pytest.approx(expected)
