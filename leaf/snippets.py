@@ -9,8 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Sequence
 from typing import Final, NamedTuple
 
 SNIPPET_CHARS: Final = 160
@@ -31,7 +30,7 @@ class Token(NamedTuple):
     end: int
 
 
-def snippet(text: str, tokens: Sequence[Token], wanted: AbstractSet[str]) -> str | None:
+def snippet(text: str, tokens: Sequence[Token], wanted: Container[str]) -> str | None:
     """Return the best piece of a text as HTML, None where no wanted token occurs."""
     hits = [i for i, token in enumerate(tokens) if token.text in wanted]
     if not hits:

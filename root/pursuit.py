@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from root.conduct import FailureReason, MissingReason
 from root.gather import Outcome
+from root.language import Fault
 from root.ledger import Tally
 from root.race import Attempt
 from root.requests import SearchRequest
 from root.topology import View
+from root.tracing import TraceContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Phase:
 class Pursuit:
     """One request on its way: what it pinned, and the phases done so far.
 
-    ``number`` is that of the request at this root.
+    ``number`` is that of the request at this root, ``trace`` the trace it belongs to; ``faults``
+    are what was not understood of it.
     """
 
     view: View
@@ -37,9 +40,11 @@ class Pursuit:
     deadline_s: float
     request: SearchRequest
     number: int = 0
+    trace: TraceContext | None = None
     phases: list[Phase] = field(default_factory=list)
     missing: dict[int, MissingReason] = field(default_factory=dict)
     details: dict[int, str] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
 
     def note(self, phase: Phase) -> None:
         """Add a phase; a shard missing in any is missing from the answer, unless it was asked

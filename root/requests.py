@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from leaf.protocol import Priority, Query
+from leaf.protocol import Priority, Query, TieBreaker
 from root.errors import BadRequest
 
 RESULT_WINDOW_MAX: Final = 10_000
@@ -28,9 +28,14 @@ DETAIL_CHARS_MAX: Final = 300
 
 HedgeName = Literal["off", "shadow", "fixed", "quantile", "sibling", "adaptive", "together", "tied"]
 
+Combine = Literal["sum", "best"]
+
 
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A search. Give ``q`` (words) or ``query`` (a tree), not both.
+    """A search. Give ``q`` (words) or ``query`` (a tree), not both; only words can be ``strict``.
+
+    ``combine`` says what a text without a field counts: the sum of its fields, or the best of
+    them and ``tie_breaker`` times the others.
 
     ``timeout_ms`` bounds the whole answer; ``min_coverage`` is the share of documents that
     must have been searched for the answer to count. None means the root's setting.
@@ -38,6 +43,9 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     q: str | None = None
     query: Query | None = None
+    strict: bool = False
+    combine: Combine = "sum"
+    tie_breaker: TieBreaker = 0.0
     k: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
     offset: Annotated[int, msgspec.Meta(ge=0, le=RESULT_WINDOW_MAX)] = 0
     timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
@@ -107,6 +115,10 @@ def _unquoted(raw: bytes, field: str) -> str:
 def _checked(request: SearchRequest) -> SearchRequest:
     if (request.q is None) == (request.query is None):
         raise BadRequest("q", "give either q (words) or query (a tree), one of the two")
+    if request.strict and request.q is None:
+        raise BadRequest("strict", "is about q (words); a query tree is always read strictly")
+    if request.tie_breaker and request.combine != "best":
+        raise BadRequest("tie_breaker", "is about combine=best: a sum breaks no ties")
     if request.offset + request.k > RESULT_WINDOW_MAX:
         raise BadRequest("offset", f"offset + k must not pass {RESULT_WINDOW_MAX}")
     return request
@@ -144,6 +156,9 @@ def _text(_: str, text: str) -> str:
 
 _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "q": _text,
+    "strict": _switch,
+    "combine": _text,
+    "tie_breaker": _number,
     "k": _integer,
     "offset": _integer,
     "timeout_ms": _number,
@@ -180,6 +195,7 @@ def _named(message: str) -> BadRequest:
 
 
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "combine": get_args(Combine),
     "hedge": get_args(HedgeName),
     "priority": get_args(Priority),
     "type": tuple(str(node.__struct_config__.tag) for node in get_args(Query)),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from leaf.protocol import Documents, FetchBody, FetchedDocument, LookupBody, Query, SearchBody
-from root import answer
+from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
 from root.discovery import Fleet
@@ -29,18 +29,21 @@ from root.enough import Enough
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
+from root.language import parse
 from root.latency import Latency
 from root.ledger import Ledger
+from root.live import Live
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
-from root.query import check_text, check_tree, cost_class, is_exact, parse
+from root.query import check_text, check_tree, combined, cost_class, is_exact
 from root.race import Terms
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
 from root.shapes import subject_of
+from root.slow import SlowQueries
 from root.topology import View
 from root.trials import Trials
 
@@ -76,16 +79,24 @@ class Searches:
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
+        self.live = Live(Random(f"{settings.seed}:live"), now)
         self._random = Random(f"{settings.seed}:replicas")
+        self.slow = SlowQueries(settings.slow_queries)
+        self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note]
+        """Are told of each search that is over, however it ended."""
         self._requests = 0
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
         """Return the body of the answer. Raises CallerError or FleetError."""
         pursuit = self._pursue(request, now)
-        query = self._query(request, pursuit.view)
+        query = self._query(pursuit)
         rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
-        found = await self._query_phase(pursuit, query)
-        documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        try:
+            found = await self._query_phase(pursuit, query)
+            documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        finally:
+            for note in self.watchers:
+                note(pursuit)
         body = answer.search_body(pursuit, found, documents)
         if rehearsed:
             self.rehearsal.observe(pursuit)
@@ -95,7 +106,7 @@ class Searches:
     async def candidates(self, request: SearchRequest, now: float) -> Finalists:
         """Return what phase one alone comes to: who may be on the page, and the total."""
         pursuit = self._pursue(request, now)
-        return await self._query_phase(pursuit, self._query(request, pursuit.view))
+        return await self._query_phase(pursuit, self._query(pursuit))
 
     async def document(self, document_id: str, now: float) -> dict[str, Any]:
         """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
@@ -164,7 +175,11 @@ class Searches:
             return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
         subject = subject_of(query, depth, body)
         # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
-        ask = Ask("search", pursuit.view.card.generation, body, deadline_s, query=pursuit.number)
+        ask = Ask(
+            *("search", pursuit.view.card.generation, body, deadline_s),
+            query=pursuit.number,
+            trace=tracing.outgoing(),
+        )
         new_terms = partial(self._terms, history, pursuit.arrived_s)
         first = await self.trials.first_shard(pursuit, subject, history, ask, new_terms)
         if first is not None and len(first.replies) in {0, len(pursuit.view.replicas)}:
@@ -229,12 +244,16 @@ class Searches:
         shards = [(shard, view.replicas[shard]) for shard in wanted if shard not in without]
         gather = Gather(shards, policy, terms, deadline_s, enough)
         ask = Ask(
-            kind, view.card.generation, body, deadline_s, request.priority, ordinals, pursuit.number
+            *(kind, view.card.generation, body, deadline_s, request.priority, ordinals),
+            query=pursuit.number,
+            trace=tracing.outgoing(),
         )
         if isinstance(policy, Tied):
             ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
+        if terms.probation is not None:
+            self.live.fanned_out(pursuit.phases[-1], pursuit.number)
         return outcome
 
     def _policy(self, request: SearchRequest) -> Policy:
@@ -265,16 +284,22 @@ class Searches:
         self.probation.look(view.replicas, now)
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         self._requests += 1
-        return Pursuit(view, now, now + timeout_ms / 1000.0, request, self._requests)
+        tracing.query_number.set(self._requests)
+        deadline_s = now + timeout_ms / 1000.0
+        return Pursuit(view, now, deadline_s, request, self._requests, tracing.current.get())
 
-    def _query(self, request: SearchRequest, view: View) -> Query:
+    def _query(self, pursuit: Pursuit) -> Query:
+        request, view = pursuit.request, pursuit.view
         self._check_names(request, view)
-        names = [f.name for f in view.card.fields]
+        fields = {f.name: f for f in view.card.fields}
         if request.q is not None:
-            return parse(request.q, names)
-        assert request.query is not None  # noqa: S101 (the request was validated)
-        check_tree(request.query, names)
-        return request.query
+            reading = parse(request.q, fields, strict=request.strict)
+            query, pursuit.faults = reading.query, reading.faults
+        else:
+            assert request.query is not None  # noqa: S101 (the request was validated)
+            query = request.query
+            check_tree(query, fields)
+        return query if request.combine == "sum" else combined(query, request.tie_breaker)
 
     def _check_names(self, request: SearchRequest, view: View) -> None:
         text_fields = {f.name for f in view.card.fields if f.type == "text"}

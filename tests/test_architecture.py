@@ -22,7 +22,7 @@ DECISIONS: Final = (
 PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
-    *("root.shapes", "root.canary"),
+    *("root.shapes", "root.canary", "root.language", "root.printing", "root.live", "root.slow"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),
     *(
         "leaf.protocol",
@@ -30,13 +30,19 @@ PURE: Final = (
         "leaf.ties",
         "index_data.placement",
         "index_data.partition",
+        "index_data.ranges",
     ),
 )
 
 IMPURE: Final = frozenset({"asyncio", "time", "datetime", "logging", "threading", "socket"})
 """Clock, log, loop and wire: all of these are handed in, or belong to the hands."""
 
-NO_TANTIVY: Final = ("index_data.manifest", "index_data.placement", "index_data.partition")
+NO_TANTIVY: Final = (
+    "index_data.manifest",
+    "index_data.ranges",
+    "index_data.placement",
+    "index_data.partition",
+)
 
 
 def path_of(module: str) -> Path:

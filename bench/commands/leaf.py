@@ -18,12 +18,19 @@ from bench.experiments import classes, saturation
 from bench.fleet import FleetError, Shape, running
 from bench.options import Refused, common_options, publish
 from bench.queries import WORD
+from bench.report import Conditions
 from index_data.manifest import IndexDataError
 from leaf.protocol import Bool, SearchBody, Word
-from root.query import parse
+from root.language import parse
 
 DEPTH: Final = 14
 """Hits asked of each shard: a page, and what the root asks for beyond it."""
+
+CONDITIONS: Final = Conditions(
+    load="one, two and four times what the leaf can do, open loop; then half of it",
+    injected="nothing; a fifth of the queries is cancelled on the way",
+    real="searches, leaf process, channel; the driver stands for the root",
+)
 
 QUERIES: Final = 1000
 LONG_QUERIES: Final = 8
@@ -62,15 +69,16 @@ def saturation_command(
                 shared = uvloop.run(classes.run(url, short, long, company, seed))
     except (IndexDataError, FleetError) as error:
         raise Refused(str(error)) from error
-    publish("saturation", seed, json_path, Result(workers, budgets, shared), show)
+    result = Result(workers, budgets, shared)
+    publish("saturation", seed, json_path, result, show, conditions=CONDITIONS)
 
 
 def bodies(index: Path, seed: int) -> tuple[list[bytes], list[bytes]]:
     """Short and long searches about what an index holds, as a root sends them."""
-    names = [field.name for field in corpus.manifest_of(index).fields]
+    fields = {field.name: field for field in corpus.manifest_of(index).fields}
     with running(Shape(index, leaves=1, replicas=1)) as fleet:
         queries = uvloop.run(draw(fleet, index, seed, QUERIES))
-    counts = Counter(word for q in queries for word in WORD.findall(q) if word not in names)
+    counts = Counter(word for q in queries for word in WORD.findall(q) if word not in fields)
     frequent = [word for word, _ in counts.most_common(2 * LONG_WORDS)]
     rng = random.Random(f"{seed}:long")
     many = min(LONG_WORDS, len(frequent))
@@ -78,7 +86,7 @@ def bodies(index: Path, seed: int) -> tuple[list[bytes], list[bytes]]:
         Bool(should=tuple(Word(word) for word in rng.sample(frequent, many)))
         for _ in range(LONG_QUERIES)
     ]
-    short = [parse(q, names) for q in queries]
+    short = [parse(q, fields).query for q in queries]
     written = msgspec.json.encode
     return (
         [written(SearchBody(query, DEPTH)) for query in short],
