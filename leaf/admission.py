@@ -52,10 +52,11 @@ those with the earliest deadlines are those that have waited longest: admitted w
 would be begun just before they are too late, and nothing would be answered in time."""
 
 DEAR: Final = 3.0
-SETBACK: Final = 10.0
-"""Work beyond three times what legs take on average sets a group back ten times as far: in the
-company of others it has a tenth of a worker for that part. Ordinary queries differ by less, and
-are done one after the other: taking turns would make all of them late."""
+SETBACK: Final = 50.0
+"""Work beyond three times what legs take on average sets a group back fifty times as far: as
+long as others come, it has a fiftieth of a worker for that part, and all that they leave.
+Ordinary queries differ by less, and are done one after the other: taking turns would make all
+of them late."""
 
 BITE_LEGS_MAX: Final = 64
 BITE_WORK_S: Final = 200e-6
@@ -166,9 +167,14 @@ class AdmissionQueue(Generic[GroupT]):
         return withdrawn
 
     def drop_channel(self, channel: int) -> list[Bite[GroupT]]:
-        """Take out everything that waits for a connection that is gone, and return it."""
+        """Take out everything that waits for a connection that is gone, and return it.
+
+        Legs in hand are marked revoked: who works on them goes no further than the one begun.
+        """
         register = self._registers.get(channel)
         groups = list(register.groups) if register else []
+        for group in groups:
+            group.revoked.update(range(group.next))
         return [self._cut_all(group) for group in groups if group.waiting]
 
     def expire(self, now: float) -> list[Bite[GroupT]]:

@@ -24,7 +24,6 @@ from leaf.protocol import (
     Documents,
     FetchBody,
     FetchedDocument,
-    Hits,
     LookupBody,
     Query,
     SearchBody,
@@ -35,19 +34,17 @@ from root.config import Settings
 from root.discovery import Fleet
 from root.enough import Enough
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
-from root.facets import counted
 from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.language import parse
 from root.latency import Latency
 from root.ledger import Ledger
 from root.live import Live
-from root.merge import ROUNDING, Finalists, Unreadable, finalists
-from root.ordering import sorted_page
+from root.merge import FINALISTS_MAX, PATTERN_FINALISTS_MAX, ROUNDING, Finalists, Unreadable
 from root.pace import Pace
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
-from root.query import check_text, check_tree, combined, cost_class, is_exact
+from root.query import PATTERNS, check_text, check_tree, combined, cost_class, is_exact
 from root.race import Terms
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
@@ -57,6 +54,7 @@ from root.shapes import subject_of
 from root.slow import SlowQueries
 from root.topology import View
 from root.trials import Trials
+from root.window import Window, page_of
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +129,7 @@ class Searches:
             pursuit.deadline_s,
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        found = self._merged(pursuit, outcome, 0, 1, 0.0)
+        found = self._merged(pursuit, outcome, Window(0, 1))
         if not found.candidates and pursuit.missing:
             raise NotCovered("shards that may hold the document did not answer")
         if not found.candidates:
@@ -172,7 +170,9 @@ class Searches:
             pursuit, query, depth, pursuit.deadline_s - FETCH_SHARE * left_s
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        return self._merged(pursuit, outcome, request.offset, request.k, slack)
+        patterns = cost_class(query) == PATTERNS
+        most = PATTERN_FINALISTS_MAX if patterns else FINALISTS_MAX
+        return self._merged(pursuit, outcome, Window(request.offset, request.k, slack, most))
 
     async def _ask_all(
         self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
@@ -208,31 +208,16 @@ class Searches:
         replies = sorted([*tried.items(), *outcome.replies], key=itemgetter(0))
         return replace(outcome, replies=replies)
 
-    def _merged(
-        self, pursuit: Pursuit, outcome: Outcome, offset: int, k: int, slack: float
-    ) -> Finalists:
+    def _merged(self, pursuit: Pursuit, outcome: Outcome, window: Window) -> Finalists:
         """Return the finalists; a shard whose hits cannot be read counts as one that failed."""
         replies = outcome.replies
         while True:
             try:
-                return self._page(pursuit, replies, offset, k, slack)
+                return page_of(pursuit, replies, window)
             except Unreadable as error:
                 log.warning("%s", error)
                 pursuit.missing.setdefault(error.shard, "error")
                 replies = [reply for reply in replies if reply[0] != error.shard]
-
-    @staticmethod
-    def _page(
-        pursuit: Pursuit, replies: Sequence[tuple[int, Hits]], offset: int, k: int, slack: float
-    ) -> Finalists:
-        """Return the finalists, and leave what was counted with the pursuit."""
-        selection = pursuit.selection
-        if selection is None:
-            return finalists(replies, offset, k, slack)
-        pursuit.facets = counted(replies, selection.facets)
-        if selection.sort:
-            return sorted_page(replies, selection.sort, offset, k)
-        return finalists(replies, offset, k, slack)
 
     @staticmethod
     def _is_sorted(pursuit: Pursuit) -> bool:

@@ -22,7 +22,15 @@ DECISIONS: Final = (
 PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
-    *("root.shapes", "root.canary", "root.language", "root.printing", "root.live", "root.slow"),
+    *(
+        "root.shapes",
+        "root.canary",
+        "root.language",
+        "root.printing",
+        "root.live",
+        "root.slow",
+        "root.window",
+    ),
     *("root.selection", "root.facets", "root.ordering"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),
     *(

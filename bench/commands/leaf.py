@@ -18,12 +18,19 @@ from bench.experiments import classes, saturation
 from bench.fleet import FleetError, Shape, running
 from bench.options import Refused, common_options, publish
 from bench.queries import WORD
+from bench.report import Conditions
 from index_data.manifest import IndexDataError
 from leaf.protocol import Bool, SearchBody, Word
 from root.language import parse
 
 DEPTH: Final = 14
 """Hits asked of each shard: a page, and what the root asks for beyond it."""
+
+CONDITIONS: Final = Conditions(
+    load="one, two and four times what the leaf can do, open loop; then half of it",
+    injected="nothing; a fifth of the queries is cancelled on the way",
+    real="searches, leaf process, channel; the driver stands for the root",
+)
 
 QUERIES: Final = 1000
 LONG_QUERIES: Final = 8
@@ -62,7 +69,8 @@ def saturation_command(
                 shared = uvloop.run(classes.run(url, short, long, company, seed))
     except (IndexDataError, FleetError) as error:
         raise Refused(str(error)) from error
-    publish("saturation", seed, json_path, Result(workers, budgets, shared), show)
+    result = Result(workers, budgets, shared)
+    publish("saturation", seed, json_path, result, show, conditions=CONDITIONS)
 
 
 def bodies(index: Path, seed: int) -> tuple[list[bytes], list[bytes]]:
