@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from leaf.admission import Bite, Group
 from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration, HeldShard
+from leaf.lines import Bite, Group
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -12,10 +12,19 @@ from leaf.protocol import Hits, Query
 from leaf.selection import After, Selection, SortedRow
 from root.cursor import Cursor, Position, candidates_at, continued, written
 from root.facets import counted
-from root.merge import ROUNDING, Candidate, Finalists, Unreadable, chosen, finalists
+from root.merge import (
+    FINALISTS_MAX,
+    PATTERN_FINALISTS_MAX,
+    ROUNDING,
+    Candidate,
+    Finalists,
+    Unreadable,
+    chosen,
+    finalists,
+)
 from root.ordering import sorted_rows
 from root.pursuit import Pursuit
-from root.query import is_exact
+from root.query import PATTERNS, cost_class, is_exact
 
 DEPTH_MARGIN: Final = 4
 DEPTH_SHARE: Final = 10.0
@@ -23,13 +32,24 @@ DEPTH_SHARE: Final = 10.0
 slack: near-ties within one shard may change places when they get their exact scores."""
 
 
-def slack_of(pursuit: Pursuit, query: Query) -> float:
-    """Return how far apart, relatively, two scores may be that change places; 0 where the order
-    of phase one is final.
+class Window(NamedTuple):
+    """``k`` hits after ``offset``. Scores of phase one are within ``slack`` of the final ones, 0
+    where its order is final; at most ``most`` candidates get theirs.
     """
-    if is_exact(query) or _is_sorted(pursuit):
-        return 0.0
-    return 2.0 * pursuit.view.card.length_deviation + ROUNDING
+
+    offset: int
+    k: int
+    slack: float = 0.0
+    most: int = FINALISTS_MAX
+
+
+def window_of(pursuit: Pursuit, query: Query) -> Window:
+    """Return the part of all hits that a request asks for."""
+    slack = 0.0
+    if not (is_exact(query) or _is_sorted(pursuit)):
+        slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
+    most = PATTERN_FINALISTS_MAX if cost_class(query) == PATTERNS else FINALISTS_MAX
+    return Window(pursuit.request.offset, pursuit.request.k, slack, most)
 
 
 def at_position(pursuit: Pursuit) -> Selection | None:
@@ -40,30 +60,29 @@ def at_position(pursuit: Pursuit) -> Selection | None:
     return msgspec.structs.replace(selection, after=pursuit.position.after)
 
 
-def depth_of(pursuit: Pursuit, slack: float) -> int:
+def depth_of(pursuit: Pursuit, window: Window) -> int:
     """Return how many hits every shard is asked for."""
-    request, position = pursuit.request, pursuit.position
-    depth = request.offset + request.k
+    depth, slack = window.offset + window.k, window.slack
     depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
-    return depth + (len(position.ahead) if position is not None else 0)
+    return depth + (len(pursuit.position.ahead) if pursuit.position is not None else 0)
 
 
-def page_of(pursuit: Pursuit, replies: Sequence[tuple[int, Hits]], slack: float) -> Finalists:
+def page_of(pursuit: Pursuit, replies: Sequence[tuple[int, Hits]], window: Window) -> Finalists:
     """Return the finalists, and leave what was counted with the pursuit. Raises Unreadable."""
-    request, selection, position = pursuit.request, pursuit.selection, pursuit.position
+    selection, position = pursuit.selection, pursuit.position
     if selection is not None:
         pursuit.facets = counted(replies, selection.facets)
     if selection is not None and selection.sort:
         total = sum(hits.total for _, hits in replies)
-        rows = sorted_rows(replies, selection.sort)[request.offset : request.offset + request.k]
+        rows = sorted_rows(replies, selection.sort)[window.offset : window.offset + window.k]
         pursuit.last_row = rows[-1] if rows else None
         page = [Candidate(0.0, row.ordinal, row.shard) for row in rows]
         return Finalists(page, 0, total, settled=True)
     if position is None:
-        return finalists(replies, request.offset, request.k, slack)
+        return finalists(replies, *window)
     found = [Candidate(-s, o, shard) for shard, hits in replies for s, o in _read(shard, hits)]
-    candidates = candidates_at(position, found)
-    return chosen(candidates, request.k, slack, sum(hits.total for _, hits in replies))
+    total = sum(hits.total for _, hits in replies)
+    return chosen(candidates_at(position, found), window.k, window.slack, total, window.most)
 
 
 def next_cursor(pursuit: Pursuit, found: Finalists, page: Sequence[int]) -> str | None:

@@ -42,7 +42,7 @@ from root.ledger import Ledger
 from root.live import Live
 from root.merge import Finalists, Unreadable
 from root.pace import Pace
-from root.paging import at_position, depth_of, page_of, slack_of
+from root.paging import Window, at_position, depth_of, page_of, window_of
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
 from root.query import check_text, check_tree, combined, cost_class
@@ -115,7 +115,7 @@ class Searches:
     async def document(self, document_id: str, now: float) -> dict[str, Any]:
         """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
         check_text("id", document_id)
-        pursuit = self._pursue(SearchRequest(k=1), now)
+        pursuit = self._pursue(SearchRequest(), now)
         outcome = await self._gather(
             pursuit,
             "lookup",
@@ -124,7 +124,7 @@ class Searches:
             pursuit.deadline_s,
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        found = self._merged(pursuit, outcome, 0.0)
+        found = self._merged(pursuit, outcome, Window(0, 1))
         if not found.candidates and pursuit.missing:
             raise NotCovered("shards that may hold the document did not answer")
         if not found.candidates:
@@ -154,14 +154,14 @@ class Searches:
     # --- phases ---
 
     async def _query_phase(self, pursuit: Pursuit, query: Query) -> Finalists:
-        slack = slack_of(pursuit, query)
-        depth = depth_of(pursuit, slack)
+        window = window_of(pursuit, query)
+        depth = depth_of(pursuit, window)
         left_s = pursuit.deadline_s - pursuit.arrived_s
         outcome = await self._ask_all(
             pursuit, query, depth, pursuit.deadline_s - FETCH_SHARE * left_s
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        return self._merged(pursuit, outcome, slack)
+        return self._merged(pursuit, outcome, window)
 
     async def _ask_all(
         self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
@@ -197,12 +197,12 @@ class Searches:
         replies = sorted([*tried.items(), *outcome.replies], key=itemgetter(0))
         return replace(outcome, replies=replies)
 
-    def _merged(self, pursuit: Pursuit, outcome: Outcome, slack: float) -> Finalists:
+    def _merged(self, pursuit: Pursuit, outcome: Outcome, window: Window) -> Finalists:
         """Return the finalists; a shard whose hits cannot be read counts as one that failed."""
         replies = outcome.replies
         while True:
             try:
-                return page_of(pursuit, replies, slack)
+                return page_of(pursuit, replies, window)
             except Unreadable as error:
                 log.warning("%s", error)
                 pursuit.missing.setdefault(error.shard, "error")

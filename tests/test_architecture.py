@@ -33,6 +33,7 @@ PURE: Final = (
         "leaf.ties",
         "index_data.placement",
         "index_data.partition",
+        "index_data.rebalance",
         "index_data.ranges",
     ),
 )
@@ -41,10 +42,8 @@ IMPURE: Final = frozenset({"asyncio", "time", "datetime", "logging", "threading"
 """Clock, log, loop and wire: all of these are handed in, or belong to the hands."""
 
 NO_TANTIVY: Final = (
-    "index_data.manifest",
-    "index_data.ranges",
-    "index_data.placement",
-    "index_data.partition",
+    *("index_data.manifest", "index_data.ranges", "index_data.placement", "index_data.partition"),
+    *("index_data.placement_file", "index_data.rebalance", "index_data.load"),
 )
 
 

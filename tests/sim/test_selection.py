@@ -10,7 +10,7 @@ import pytest
 
 from bench.virtual_time import run
 from index_data.sources import Document
-from root import merge
+from root import paging
 from root.errors import BadRequest, Gone
 from tests.sim.real_index import KINDS, WORDS, Asking, RealIndex, collection
 
@@ -295,7 +295,7 @@ def test_plateaus_of_near_scores_have_no_repeat_and_no_gap(
     index: RealIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where too many are too near to be scored again, the order is another, and still total."""
-    monkeypatch.setattr(merge, "FINALISTS_MAX", 2)
+    monkeypatch.setattr(paging, "FINALISTS_MAX", 2)
 
     async def main() -> None:
         asked: dict[str, Any] = {"query": {"type": "word", "text": "alpha"}, "k": 9}
