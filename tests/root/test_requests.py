@@ -331,3 +331,9 @@ def test_no_query_string_raises_anything_but_a_bad_request(query_string: bytes) 
 def test_options_of_a_query_that_do_not_fit_it_are_refused(body: bytes, field: str) -> None:
     """What would be ignored, or is out of range, is named."""
     assert refusal(search_from_json, body).field == field
+
+
+def test_a_cursor_and_an_offset_exclude_each_other() -> None:
+    """A cursor says itself where to go on."""
+    with pytest.raises(BadRequest, match="offset"):
+        search_from_json(b'{"q": "a", "cursor": "x", "offset": 1}')
