@@ -170,6 +170,20 @@ class Fleet:
         self._leaves[ordinal].kill()
         self._leaves[ordinal].wait(END_S_MAX)
 
+    def kill_root(self) -> None:
+        """End the root at once, as a crash would."""
+        assert self._root is not None  # noqa: S101 - there is one unless the shape has none
+        self._root.kill()
+        self._root.wait(END_S_MAX)
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes, by the names that `log` takes."""
+        processes = {f"leaf{number}": process for number, process in self._leaves.items()}
+        if self._root is not None:
+            processes["root"] = self._root
+        return {name: process.pid for name, process in processes.items()}
+
     def stop(self, ordinal: int) -> None:
         """Freeze a leaf: its connections stay open, and nothing answers."""
         self._leaves[ordinal].send_signal(signal.SIGSTOP)

@@ -82,6 +82,8 @@ def matching(leaf: Leaf, schema: tantivy.Schema) -> tantivy.Query:
 
 
 def _alike(leaf: Alike, schema: tantivy.Schema) -> tantivy.Query:
+    if len(leaf.tokens) == 1 and not (leaf.distance or leaf.open_ended):
+        return tantivy.Query.term_query(schema, leaf.field, leaf.tokens[0], "basic")
     if len(leaf.tokens) == 1:
         return tantivy.Query.fuzzy_term_query(
             schema, leaf.field, leaf.tokens[0], leaf.distance, True, leaf.open_ended

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from leaf.admission import Bite, Group
 from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration, HeldShard
+from leaf.lines import Bite, Group
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,
@@ -165,6 +165,21 @@ class SearchPlan(NamedTuple):
         return total, *ranked(scores, ordinals)
 
 
+class SelectPlan(NamedTuple):
+    """The best ``k`` of a shard and what is counted in it, as a selection says."""
+
+    prepared: Any
+    selected: Any
+    k: int
+
+    def answer(self, shard: HeldShard, leg: int) -> Reply:  # noqa: ARG002 - every leg is alike
+        """Return total, best, ranked, facets."""
+        total, best, columns, facets = shard.select(self.prepared, self.selected, self.k)
+        if not isfinite(best):
+            check_finite([best])
+        return total, best, columns, facets
+
+
 class FetchPlan(NamedTuple):
     """The documents of a shard that were named."""
 
@@ -205,7 +220,10 @@ def plan_of(task: Task) -> Plan:
         case "search":
             search = body if isinstance(body, SearchBody) else _read(SEARCH_BODY, body)
             check_search(search)
-            return SearchPlan(task.generation.prepare(search.query), search.k)
+            prepared = task.generation.prepare(search.query)
+            if search.selection is None:
+                return SearchPlan(prepared, search.k)
+            return SelectPlan(prepared, task.generation.selected(search.selection), search.k)
         case "fetch":
             fetch = _read(FETCH_BODY, body)
             return FetchPlan(_prepared(task.generation, fetch.query), fetch, task.ordinals)

@@ -118,6 +118,10 @@ def misfit(node: Text | Range, fields: Fields) -> str:
     return ""
 
 
+PATTERNS: Final = "search-pattern"
+"""The class of queries that look up any number of terms."""
+
+
 def cost_class(query: Query) -> str:
     """Name the cost class of a query: what its attempt times are compared with.
 
@@ -126,7 +130,7 @@ def cost_class(query: Query) -> str:
     """
     terms, phrases, patterns = _size(query)
     if patterns:
-        return "search-pattern"
+        return PATTERNS
     if phrases:
         return "search-phrase"
     return "search-short" if terms <= 2 else "search-long"
@@ -156,18 +160,16 @@ def _size(query: Query) -> _Size:
 
 
 def is_exact(query: Query) -> bool:
-    """Whether phase-one scores are final: none is by term statistics, and none is a sum."""
+    """Whether phase-one scores are final: nothing in the query is scored by term statistics."""
     match query:
-        case All():
-            return True
-        case Bool(must=(), should=()):
-            return True
-        case Prefix() | Fuzzy():
-            return query.field is not None or query.tie_breaker == 0.0
-        case Range():
-            return True
-        case _:
+        case Word() | Phrase():
             return False
+        case Prefix() | Fuzzy() | Range() | All():
+            return True
+        case Bool():
+            return all(map(is_exact, query.must + query.should))
+        case _:
+            assert_never(query)
 
 
 def combined(query: Query, tie_breaker: float) -> Query:

@@ -17,6 +17,7 @@ import msgspec
 
 from leaf.protocol import Priority, Query, TieBreaker
 from root.errors import BadRequest
+from root.selection import FacetRequest, FacetsRequest, FilterRequest, SortRequest
 
 RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
@@ -50,6 +51,9 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     offset: Annotated[int, msgspec.Meta(ge=0, le=RESULT_WINDOW_MAX)] = 0
     timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
     min_coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    filter: FilterRequest = ()
+    sort: SortRequest = ("_score",)
+    facets: FacetsRequest = {}
     fields: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     highlight: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     hedge: HedgeName | None = None
@@ -69,13 +73,14 @@ def search_from_json(body: bytes) -> SearchRequest:
     return _checked(request)
 
 
-def _each_once(members: list[tuple[str, Any]]) -> None:
+def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse an object that has a name twice: which of the two is meant, nobody knows."""
     seen: set[str] = set()
     for name, _ in members:
         if name in seen:
             raise BadRequest(name, "is given twice")
         seen.add(name)
+    return dict(members)
 
 
 def search_from_query_string(query_string: bytes) -> SearchRequest:
@@ -154,6 +159,13 @@ def _text(_: str, text: str) -> str:
     return text
 
 
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(name, f"is not JSON: {error}") from None
+
+
 _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "q": _text,
     "strict": _switch,
@@ -163,6 +175,9 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "offset": _integer,
     "timeout_ms": _number,
     "min_coverage": _number,
+    "filter": _json,
+    "sort": _names,
+    "facets": _json,
     "fields": _names,
     "highlight": _names,
     "hedge": _text,
@@ -200,6 +215,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "priority": get_args(Priority),
     "type": tuple(str(node.__struct_config__.tag) for node in get_args(Query)),
 }
+_FACETS: Final = tuple(str(facet.__struct_config__.tag) for facet in get_args(FacetRequest))
 _JSON_TYPES: Final[Mapping[str, str]] = {
     "int": "a whole number",
     "float": "a number",
@@ -220,7 +236,8 @@ def _in_words(path: str, detail: str) -> str:
     if found := _TYPE.search(detail):
         wanted, got = (_JSON_TYPES.get(found[side], found[side]) for side in ("wanted", "got"))
         return f"must be {wanted}, not {got}"
-    choices = _CHOICES.get(path.rpartition(".")[2])
+    first, last = re.split(r"[.\[]", path)[0], path.rpartition(".")[2]
+    choices = _FACETS if (first, last) == ("facets", "type") else _CHOICES.get(last)
     if choices and detail.startswith("Invalid"):
         return f"must be one of {', '.join(choices)}; {detail.rpartition(' ')[2]} is none of them"
     return detail

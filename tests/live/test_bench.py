@@ -49,6 +49,18 @@ def test_a_leg_is_measured_in_three_ways(tmp_path: Path) -> None:
     assert all(arm["us_per_leg"] > 0 for arm in result["arms"].values())
 
 
+def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> None:
+    """At four times its load it answers some in time, refuses others, and every leg is told of."""
+    result = quick(tmp_path, "saturation", "--index", str(index))
+    for budget in ("1600", "100"):
+        overload = result["budgets"][budget]["loads"]["4x"]
+        fates = dict(overload["legs"])
+        assert fates.pop("offered") == sum(fates.values())
+        assert overload["goodput"] > 0
+    assert result["budgets"]["100"]["loads"]["4x"]["legs"]["busy"] > 0
+    assert set(result["classes"]["comparisons"]) == {"mix", "batch"}
+
+
 @pytest.mark.parametrize("experiment", ["tied", "mirrored-reads", "together"])
 @pytest.mark.parametrize("simulated", [False, True])
 def test_published_experiments_about_copies_run(

@@ -131,14 +131,15 @@ def test_everything_is_the_cheapest_class() -> None:
         (Word("a"), False),
         (Phrase("a"), False),
         (Bool(must=(Word("a"),)), False),
-        (Bool(should=(All(),)), False),
+        (Bool(should=(All(),)), True),
+        (Bool(must=(All(), Bool(should=(Prefix("a"), Word("b"))))), False),
         (Prefix("a", "name"), True),
         (Fuzzy("a", 1, "name"), True),
-        (Prefix("a"), False),
+        (Prefix("a"), True),
         (Range("year", gte=1), True),
         (Prefix("a", tie_breaker=0.0), True),
-        (Fuzzy("a", tie_breaker=0.5), False),
-        (Bool(should=(Prefix("a", "name"),)), False),
+        (Fuzzy("a", tie_breaker=0.5), True),
+        (Bool(should=(Prefix("a", "name"), Fuzzy("b")), must_not=(Word("c"),)), True),
     ],
 )
 def test_scores_without_term_statistics_are_exact(tree: Query, exact: bool) -> None:
@@ -189,7 +190,7 @@ def check(tree: Query) -> None:
     check_tree(tree, FIELDS)
 
 
-@pytest.mark.parametrize("function", [cost_class, no_best, double, check])
+@pytest.mark.parametrize("function", [cost_class, is_exact, no_best, double, check])
 def test_the_tables_of_nodes_are_complete(function: object) -> None:
     """What is no node of a query is a fault of ours, not of the caller's."""
     assert callable(function)
