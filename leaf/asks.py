@@ -39,6 +39,7 @@ from leaf.protocol import (
     Word,
     ranked,
 )
+from leaf.suggestion import SuggestBody
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ LOG_PAUSE_S: Final = 1.0
 
 SEARCH_BODY: Final = msgspec.json.Decoder(SearchBody)
 FETCH_BODY: Final = msgspec.json.Decoder(FetchBody)
+SUGGEST_BODY: Final = msgspec.json.Decoder(SuggestBody)
 LOOKUP_BODY: Final = msgspec.json.Decoder(LookupBody)
 
 Reply = tuple[Any, ...]
@@ -191,6 +193,18 @@ class LookupPlan(NamedTuple):
         return len(ordinals), *ranked([0.0] * len(ordinals), ordinals)
 
 
+class SuggestPlan(NamedTuple):
+    """Words to search for instead."""
+
+    generation: HeldGeneration
+    body: SuggestBody
+
+    def answer(self, shard: HeldShard, leg: int) -> Reply:  # noqa: ARG002 - every leg is alike
+        """Return the words, each in the order of FetchedDocument."""
+        found = self.generation.suggest(self.body, shard)
+        return ([msgspec.structs.astuple(word) for word in found],)
+
+
 def check_finite(scores: Sequence[float]) -> None:
     """Refuse scores that JSON could not carry. Raises NotFinite."""
     if not all(map(isfinite, scores)):
@@ -209,6 +223,8 @@ def plan_of(task: Task) -> Plan:
         case "fetch":
             fetch = _read(FETCH_BODY, body)
             return FetchPlan(_prepared(task.generation, fetch.query), fetch, task.ordinals)
+        case "suggest":
+            return SuggestPlan(task.generation, _read(SUGGEST_BODY, body))
         case "lookup":
             return LookupPlan(_read(LOOKUP_BODY, body).id)
 

@@ -14,6 +14,7 @@ from index_data.manifest import Field, GenerationCard
 from leaf.config import Place
 from leaf.holdings import HeldGeneration
 from leaf.protocol import FetchedDocument, Query
+from leaf.suggestion import SuggestBody
 
 HITS: Final = 10
 """Hits of each shard: a page."""
@@ -89,6 +90,10 @@ class CannedGeneration:
 
     def prepare(self, query: Query, /) -> None:
         """Have nothing to prepare."""
+
+    def suggest(self, body: SuggestBody, shard: CannedShard, /) -> list[FetchedDocument]:  # noqa: ARG002
+        """Suggest nothing: there are no words."""
+        return []
 
     def without(self, shards: Iterable[int], /) -> Self:  # noqa: ARG002
         """Return the same: no placement is chosen for canned shards, and none is given up."""

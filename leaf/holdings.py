@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, Self
 from index_data.manifest import GenerationCard
 from leaf.errors import BadSetting
 from leaf.protocol import FetchedDocument, Query
+from leaf.suggestion import SuggestBody
 
 UNUSED_S: Final = 60.0
 """A superseded generation goes after this long without an ask: a query that started on it
@@ -65,6 +66,9 @@ class HeldGeneration(Protocol):
 
     def prepare(self, query: Query, /) -> Any:
         """Do once what all shards need of a query. Raises BadQuery."""
+
+    def suggest(self, body: SuggestBody, shard: Any, /) -> Sequence[FetchedDocument]:
+        """Return words to search for instead, as people spell them in a shard."""
 
     def without(self, shards: Iterable[int], /) -> Self:
         """Return the same without some shards. Whoever has this one keeps them."""

@@ -25,7 +25,7 @@ def search_body(
         {"shard": shard, "reason": reason} for shard, reason in sorted(pursuit.missing.items())
     ]
     view = pursuit.view
-    body: dict[str, Any] = {
+    return {
         "hits": _hits(found, documents, pursuit.request.k),
         "total": {"value": found.total, "relation": "gte" if missing else "eq"},
         "facets": {},
@@ -37,18 +37,24 @@ def search_body(
             "searched": pursuit.searched,
             "missing": missing,
         },
-        "attempts": _attempts(pursuit.phases),
+        **attempted(pursuit),
         "generation": view.card.generation,
         "took_ms": 0.0,
         "next": None,
         "warnings": [fault._asdict() for fault in pursuit.faults],
+        "did_you_mean": None,
     }
+
+
+def attempted(pursuit: Pursuit) -> dict[str, Any]:
+    """Return what all phases so far have sent, as members of the answer."""
+    members: dict[str, Any] = {"attempts": _attempts(pursuit.phases)}
     if pursuit.request.trace:
-        body["trace"] = [
+        members["trace"] = [
             trace_of(p.name, p.started_s, p.outcome.decided_s, p.attempts, pursuit.arrived_s)
             for p in pursuit.phases
         ]
-    return body
+    return members
 
 
 def milliseconds(seconds: float) -> float:

@@ -28,6 +28,7 @@ from leaf.app import create_app
 from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, LeafFrame, Query, Word
 from leaf.service import Leaf
+from leaf.suggestion import SuggestBody
 from leaf.wire import Wire
 from leaf.workers import Clock, Workers
 
@@ -86,6 +87,9 @@ class FakeGeneration:
         if isinstance(query, Word) and query.field == "nowhere":
             raise BadQuery("field 'nowhere' is unknown")
         return query
+
+    def suggest(self, body: SuggestBody, shard: Any, /) -> list[FetchedDocument]:
+        return [FetchedDocument(0, 7.0, f"{body.prefix}ing", {}, {})]
 
     def with_shards(self, shards: Iterable[int], leaving: Mapping[int, int]) -> Self:
         """Return the same as another placement has it."""
