@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from leaf.admission import Bite, Group
 from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration, HeldShard
+from leaf.lines import Bite, Group
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,
@@ -39,7 +39,7 @@ from leaf.protocol import (
     Word,
     ranked,
 )
-from leaf.suggestion import SuggestBody
+from leaf.suggesting import SUGGEST_BODY, SuggestPlan
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,6 @@ LOG_PAUSE_S: Final = 1.0
 
 SEARCH_BODY: Final = msgspec.json.Decoder(SearchBody)
 FETCH_BODY: Final = msgspec.json.Decoder(FetchBody)
-SUGGEST_BODY: Final = msgspec.json.Decoder(SuggestBody)
 LOOKUP_BODY: Final = msgspec.json.Decoder(LookupBody)
 
 Reply = tuple[Any, ...]
@@ -167,6 +166,21 @@ class SearchPlan(NamedTuple):
         return total, *ranked(scores, ordinals)
 
 
+class SelectPlan(NamedTuple):
+    """The best ``k`` of a shard and what is counted in it, as a selection says."""
+
+    prepared: Any
+    selected: Any
+    k: int
+
+    def answer(self, shard: HeldShard, leg: int) -> Reply:  # noqa: ARG002 - every leg is alike
+        """Return total, best, ranked, facets."""
+        total, best, columns, facets = shard.select(self.prepared, self.selected, self.k)
+        if not isfinite(best):
+            check_finite([best])
+        return total, best, columns, facets
+
+
 class FetchPlan(NamedTuple):
     """The documents of a shard that were named."""
 
@@ -193,18 +207,6 @@ class LookupPlan(NamedTuple):
         return len(ordinals), *ranked([0.0] * len(ordinals), ordinals)
 
 
-class SuggestPlan(NamedTuple):
-    """Words to search for instead."""
-
-    generation: HeldGeneration
-    body: SuggestBody
-
-    def answer(self, shard: HeldShard, leg: int) -> Reply:  # noqa: ARG002 - every leg is alike
-        """Return the words, each in the order of FetchedDocument."""
-        found = self.generation.suggest(self.body, shard)
-        return ([msgspec.structs.astuple(word) for word in found],)
-
-
 def check_finite(scores: Sequence[float]) -> None:
     """Refuse scores that JSON could not carry. Raises NotFinite."""
     if not all(map(isfinite, scores)):
@@ -219,7 +221,10 @@ def plan_of(task: Task) -> Plan:
         case "search":
             search = body if isinstance(body, SearchBody) else _read(SEARCH_BODY, body)
             check_search(search)
-            return SearchPlan(task.generation.prepare(search.query), search.k)
+            prepared = task.generation.prepare(search.query)
+            if search.selection is None:
+                return SearchPlan(prepared, search.k)
+            return SelectPlan(prepared, task.generation.selected(search.selection), search.k)
         case "fetch":
             fetch = _read(FETCH_BODY, body)
             return FetchPlan(_prepared(task.generation, fetch.query), fetch, task.ordinals)

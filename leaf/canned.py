@@ -12,8 +12,10 @@ from typing import Any, Final, Self
 
 from index_data.manifest import Field, GenerationCard
 from leaf.config import Place
+from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration
 from leaf.protocol import FetchedDocument, Query
+from leaf.selection import Selection
 from leaf.suggestion import SuggestBody
 
 HITS: Final = 10
@@ -48,6 +50,10 @@ class CannedShard:
         if k < HITS:
             return HITS, self._scores[:k], self._ordinals[:k]
         return HITS, self._scores, self._ordinals
+
+    def select(self, prepared: Any, selected: Any, k: int, /) -> tuple[Any, ...]:  # noqa: ARG002
+        """Select nothing: no selection is ever prepared."""
+        return 0, 0.0, ([], []), []
 
     def fetch(
         self,
@@ -90,6 +96,10 @@ class CannedGeneration:
 
     def prepare(self, query: Query, /) -> None:
         """Have nothing to prepare."""
+
+    def selected(self, selection: Selection, /) -> None:  # noqa: ARG002
+        """Refuse: there is nothing to filter, sort or count by. Raises BadQuery."""
+        raise BadQuery("canned answers cannot be filtered, sorted or counted")
 
     def suggest(self, body: SuggestBody, shard: CannedShard, /) -> list[FetchedDocument]:  # noqa: ARG002
         """Suggest nothing: there are no words."""

@@ -37,6 +37,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from leaf.broken import FACETS, RANKED, SORTED, decoded, paired
+from leaf.selection import Selection, SortValue
+
 PROTOCOL_VERSION: Final = 1
 CHANNEL_PATH: Final = "/channel"
 
@@ -176,10 +179,11 @@ class RootHello(msgspec.Struct, frozen=True):
 
 
 class SearchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Phase one: the best ``k`` of a shard, as (score, ordinal)."""
+    """Phase one: the best ``k`` of a shard, as (score, ordinal); with a selection as it says."""
 
     query: Query
     k: int
+    selection: Selection | None = None
 
 
 class FetchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -262,16 +266,15 @@ class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 # --- leaf to root ------------------------------------------------------------------------
 
 
-class BrokenAnswer(ValueError):
-    """An answer whose hits are not what the contract says."""
-
-
 class Hits(msgspec.Struct, array_like=True, gc=False):
     """A shard's answer to ``search`` or ``lookup``.
 
     ``ranked`` is ``[scores, ordinals]``, best first. It is left as JSON until it is needed:
     of a hundred shards few have a hit on the page, and ``best``, the first score (0 without
     hits), tells which. Times in microseconds: waiting in the leaf's queue, and being worked on.
+
+    In a search that is sorted, ``ranked`` is ``[rows of sort values, ordinals]``. ``facets``
+    has an entry for each facet of the selection, in its order.
     """
 
     leg: int
@@ -280,6 +283,7 @@ class Hits(msgspec.Struct, array_like=True, gc=False):
     total: Annotated[int, msgspec.Meta(ge=0)]
     best: float
     ranked: msgspec.Raw
+    facets: msgspec.Raw = msgspec.Raw(b"[]")
 
     def read(self) -> tuple[list[float], list[int]]:
         """Return scores and ordinals, best first, ties in score lowest ordinal first.
@@ -287,16 +291,15 @@ class Hits(msgspec.Struct, array_like=True, gc=False):
         Ordinals are ranks of document ids in the whole generation: comparing two ordinals
         compares the ids, on whichever shard they live. Raises BrokenAnswer.
         """
-        try:
-            scores, ordinals = _RANKED.decode(self.ranked)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BrokenAnswer(f"hits that cannot be read: {error}") from None
-        if len(scores) != len(ordinals):
-            raise BrokenAnswer(f"{len(scores)} scores for {len(ordinals)} ordinals")
-        return scores, ordinals
+        return paired(RANKED, self.ranked)
 
+    def read_sorted(self) -> tuple[list[list[SortValue]], list[int]]:
+        """Return the sort values of each hit, and ordinals, in order. Raises BrokenAnswer."""
+        return paired(SORTED, self.ranked)
 
-_RANKED: Final = msgspec.json.Decoder(tuple[list[float], list[int]])
+    def read_facets(self) -> list[Any]:
+        """Return what was counted for each facet. Raises BrokenAnswer."""
+        return decoded(FACETS, self.facets)
 
 
 def ranked(scores: Sequence[float], ordinals: Sequence[int]) -> tuple[float, Any]:

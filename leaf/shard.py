@@ -39,6 +39,8 @@ from leaf.compile import Prepared, prepare
 from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, Query
 from leaf.scoring import exact_score
+from leaf.selecting import Selected, select, selected
+from leaf.selection import Selection
 from leaf.snippets import SCAN_CHARS_MAX, Token, snippet
 from leaf.suggestion import SuggestBody
 from leaf.wanted import Wanted
@@ -75,11 +77,28 @@ class Shard:
         query = prepared.for_shard(self._weigh)
         if query is None:
             return 0, [], []
+        total, scores, documents = self._ranked(query, k)
+        ordinals = self._ordinals
+        return total, scores, [ordinals[document] for document in documents]
+
+    def select(self, prepared: Prepared, selected: Selected, k: int) -> tuple[Any, ...]:
+        """Return total, best, ranked and facets, as Hits has them, of a selection.
+
+        Raises BadQuery.
+        """
+        query = prepared.for_shard(self._weigh) or tantivy.Query.empty_query()
+        k = min(k, self.documents)
+        found = select(self._searcher, query, selected, k, self._ranked, self._ordinals)
+        values, documents = found.columns
+        columns = values, [self._ordinals[document] for document in documents]
+        return found.total, found.best, columns, found.facets
+
+    def _ranked(self, query: tantivy.Query, k: int) -> tuple[int, list[float], list[int]]:
+        """Return how many documents match, and scores and numbers of the best ``k``."""
         found = self._searcher.search(query, max(1, min(k, len(self._ordinals))))
         total: int = found.count  # type: ignore[attr-defined]  # missing in tantivy's stubs
         hits = found.hits[:k]
-        ordinals = self._ordinals
-        return total, [score for score, _ in hits], [ordinals[place.doc] for _, place in hits]
+        return total, [score for score, _ in hits], [place.doc for _, place in hits]
 
     def _weigh(self, clause: Clause, match: tantivy.Query, factor: float) -> tantivy.Query | None:
         """Return the clause boosted so that its idf here becomes its idf in the whole."""
@@ -188,7 +207,11 @@ class Generation:
         def prepare_anew(query: Query) -> Prepared:
             return prepare(query, fields, statistics, schema)
 
-        self._prepare = prepare_anew
+        @lru_cache(PREPARED_KEPT)
+        def select_anew(selection: Selection) -> Selected:
+            return selected(selection, fields, schema)
+
+        self._prepare, self._select = prepare_anew, select_anew
 
     @classmethod
     def open(cls, folder: Path, shards: Collection[int]) -> Generation:
@@ -261,3 +284,7 @@ class Generation:
     def prepare(self, query: Query) -> Prepared:
         """Analyse a query and weigh it, for every shard. Raises BadQuery."""
         return self._prepare(query)
+
+    def selected(self, selection: Selection) -> Selected:
+        """Make the filters of a selection, for every shard. Raises BadQuery."""
+        return self._select(selection)

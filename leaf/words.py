@@ -69,7 +69,8 @@ class Words:
                 found[other] = max(count, found.get(other, 0))
         if not found:
             return None
-        return min(found.items(), key=lambda one: (-one[1], len(one[0]), one[0]))
+        # Forms of one word are equally frequent: most slips leave a word as long as it was.
+        return min(found.items(), key=lambda one: (-one[1], abs(len(one[0]) - len(word)), one[0]))
 
     def _counted(self, words: list[str], field: Field) -> list[tuple[str, int]]:
         """Return the words that a field has, and how many documents have each."""

@@ -137,7 +137,7 @@ async def _serve(
         ws="none",
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, root)
     watching = None
     if options["end_with_parent"]:
         watching = asyncio.create_task(_watch_parent(server))
@@ -162,6 +162,19 @@ def _check_spans(where: str) -> None:
     """Raise OperatorError where spans are asked for and cannot be written."""
     if where != "none" and find_spec("opentelemetry.exporter") is None:
         raise OperatorError(f"--spans {where} needs a package: pip install 'hedgerow[otel]'")
+
+
+class _Server(uvicorn.Server):
+    """Sends those away who watch before it waits for answers in work."""
+
+    def __init__(self, config: uvicorn.Config, root: Root) -> None:
+        super().__init__(config)
+        self._root = root
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As the library's."""
+        self._root.viewers.end()
+        await super().shutdown(sockets)
 
 
 async def _watch_parent(server: uvicorn.Server) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from leaf.protocol import FetchedDocument
+from root.facets import facets_body, nothing_counted
 from root.ledger import Tally
 from root.merge import Candidate, Finalists
 from root.pursuit import Phase, Pursuit
@@ -28,7 +29,7 @@ def search_body(
     return {
         "hits": _hits(found, documents, pursuit.request.k),
         "total": {"value": found.total, "relation": "gte" if missing else "eq"},
-        "facets": {},
+        "facets": _facets(pursuit),
         "coverage": {
             "complete": not missing,
             "shards": len(view.replicas),
@@ -60,6 +61,14 @@ def attempted(pursuit: Pursuit) -> dict[str, Any]:
 def milliseconds(seconds: float) -> float:
     """Return seconds as milliseconds, to the microsecond."""
     return round(seconds * 1000.0, 3)
+
+
+def _facets(pursuit: Pursuit) -> dict[str, Any]:
+    selection, asked = pursuit.selection, pursuit.request.facets
+    if selection is None or not asked:
+        return {}
+    facets = pursuit.facets or nothing_counted(selection.facets)
+    return facets_body(asked, selection.facets, facets, pursuit.view.card.fields)
 
 
 def _hits(

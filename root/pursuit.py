@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from leaf.selection import Selection
 from root.conduct import FailureReason, MissingReason
+from root.facets import Facet
 from root.gather import Outcome
 from root.language import Fault
 from root.ledger import Tally
@@ -31,6 +33,7 @@ class Phase:
 class Pursuit:
     """One request on its way: what it pinned, and the phases done so far.
 
+    ``selection`` is what it filters, sorts and counts by, and ``facets`` what was counted.
     ``number`` is that of the request at this root, ``trace`` the trace it belongs to; ``faults``
     are what was not understood of it.
     """
@@ -44,6 +47,8 @@ class Pursuit:
     phases: list[Phase] = field(default_factory=list)
     missing: dict[int, MissingReason] = field(default_factory=dict)
     details: dict[int, str] = field(default_factory=dict)
+    selection: Selection | None = None
+    facets: list[Facet] = field(default_factory=list)
     faults: tuple[Fault, ...] = ()
 
     def note(self, phase: Phase) -> None:

@@ -19,6 +19,7 @@ from leaf.protocol import Priority, Query, TieBreaker
 from leaf.suggestion import SUGGESTIONS_MAX, TEXT_CHARS_MAX
 from root.errors import BadRequest
 from root.query import check_text
+from root.selection import FacetRequest, FacetsRequest, FilterRequest, SortRequest
 
 RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
@@ -52,6 +53,9 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     offset: Annotated[int, msgspec.Meta(ge=0, le=RESULT_WINDOW_MAX)] = 0
     timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
     min_coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    filter: FilterRequest = ()
+    sort: SortRequest = ("_score",)
+    facets: FacetsRequest = {}
     fields: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     highlight: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     hedge: HedgeName | None = None
@@ -79,13 +83,14 @@ def search_from_json(body: bytes) -> SearchRequest:
     return _checked(request)
 
 
-def _each_once(members: list[tuple[str, Any]]) -> None:
+def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse an object that has a name twice: which of the two is meant, nobody knows."""
     seen: set[str] = set()
     for name, _ in members:
         if name in seen:
             raise BadRequest(name, "is given twice")
         seen.add(name)
+    return dict(members)
 
 
 def search_from_query_string(query_string: bytes) -> SearchRequest:
@@ -179,6 +184,13 @@ def _text(_: str, text: str) -> str:
     return text
 
 
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(name, f"is not JSON: {error}") from None
+
+
 _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "q": _text,
     "strict": _switch,
@@ -188,6 +200,9 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "offset": _integer,
     "timeout_ms": _number,
     "min_coverage": _number,
+    "filter": _json,
+    "sort": _names,
+    "facets": _json,
     "fields": _names,
     "highlight": _names,
     "hedge": _text,
@@ -232,6 +247,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "priority": get_args(Priority),
     "type": tuple(str(node.__struct_config__.tag) for node in get_args(Query)),
 }
+_FACETS: Final = tuple(str(facet.__struct_config__.tag) for facet in get_args(FacetRequest))
 _JSON_TYPES: Final[Mapping[str, str]] = {
     "int": "a whole number",
     "float": "a number",
@@ -252,7 +268,8 @@ def _in_words(path: str, detail: str) -> str:
     if found := _TYPE.search(detail):
         wanted, got = (_JSON_TYPES.get(found[side], found[side]) for side in ("wanted", "got"))
         return f"must be {wanted}, not {got}"
-    choices = _CHOICES.get(path.rpartition(".")[2])
+    first, last = re.split(r"[.\[]", path)[0], path.rpartition(".")[2]
+    choices = _FACETS if (first, last) == ("facets", "type") else _CHOICES.get(last)
     if choices and detail.startswith("Invalid"):
         return f"must be one of {', '.join(choices)}; {detail.rpartition(' ')[2]} is none of them"
     return detail

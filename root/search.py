@@ -33,14 +33,7 @@ from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.latency import Latency
 from root.ledger import Ledger
 from root.live import Live
-from root.merge import (
-    FINALISTS_MAX,
-    PATTERN_FINALISTS_MAX,
-    ROUNDING,
-    Finalists,
-    Unreadable,
-    finalists,
-)
+from root.merge import FINALISTS_MAX, PATTERN_FINALISTS_MAX, ROUNDING, Finalists, Unreadable
 from root.pace import Pace
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
@@ -50,11 +43,13 @@ from root.reading import understood
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest, SuggestRequest
 from root.scatter import Ask, scatter
+from root.selection import cost_class_of, described, selection_of
 from root.shapes import subject_of
 from root.slow import SlowQueries
 from root.suggesting import meant, suggestions, words_of
 from root.topology import View
 from root.trials import Trials
+from root.window import Window, page_of
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +142,7 @@ class Searches:
             pursuit.deadline_s,
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        found = self._merged(pursuit, outcome, 0, 1, 0.0)
+        found = self._merged(pursuit, outcome, Window(0, 1))
         if not found.candidates and pursuit.missing:
             raise NotCovered("shards that may hold the document did not answer")
         if not found.candidates:
@@ -179,7 +174,7 @@ class Searches:
     async def _query_phase(self, pursuit: Pursuit, query: Query) -> Finalists:
         request = pursuit.request
         slack = 0.0
-        if not is_exact(query):
+        if not (is_exact(query) or self._is_sorted(pursuit)):
             slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
         depth = request.offset + request.k
         depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
@@ -190,7 +185,7 @@ class Searches:
         self._raise_where_nothing_answered(pursuit, outcome)
         patterns = cost_class(query) == PATTERNS
         most = PATTERN_FINALISTS_MAX if patterns else FINALISTS_MAX
-        return self._merged(pursuit, outcome, request.offset, request.k, slack, most)
+        return self._merged(pursuit, outcome, Window(request.offset, request.k, slack, most))
 
     async def _ask_all(
         self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
@@ -198,11 +193,13 @@ class Searches:
         """Ask every shard; first one of them alone, where the query may do harm, and then the
         others, if it has passed and there are any.
         """
-        history, body = cost_class(query), msgspec.json.encode(SearchBody(query, depth))
+        selection = pursuit.selection
+        history = cost_class_of(selection, cost_class(query))
+        body = msgspec.json.encode(SearchBody(query, depth, selection))
         if not self.settings.canary:
             enough = self._enough(pursuit)
             return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
-        subject = subject_of(query, depth, body)
+        subject = subject_of(query, depth, body, described(selection))
         # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
         ask = Ask(
             *("search", pursuit.view.card.generation, body, deadline_s),
@@ -224,24 +221,20 @@ class Searches:
         replies = sorted([*tried.items(), *outcome.replies], key=itemgetter(0))
         return replace(outcome, replies=replies)
 
-    def _merged(
-        self,
-        pursuit: Pursuit,
-        outcome: Outcome,
-        offset: int,
-        k: int,
-        slack: float,
-        most: int = FINALISTS_MAX,
-    ) -> Finalists:
+    def _merged(self, pursuit: Pursuit, outcome: Outcome, window: Window) -> Finalists:
         """Return the finalists; a shard whose hits cannot be read counts as one that failed."""
         replies = outcome.replies
         while True:
             try:
-                return finalists(replies, offset, k, slack, most)
+                return page_of(pursuit, replies, window)
             except Unreadable as error:
                 log.warning("%s", error)
                 pursuit.missing.setdefault(error.shard, "error")
                 replies = [reply for reply in replies if reply[0] != error.shard]
+
+    @staticmethod
+    def _is_sorted(pursuit: Pursuit) -> bool:
+        return pursuit.selection is not None and bool(pursuit.selection.sort)
 
     async def _fetch_phase(
         self, pursuit: Pursuit, query: Query | None, found: Finalists
@@ -339,7 +332,11 @@ class Searches:
         self._requests += 1
         tracing.query_number.set(self._requests)
         deadline_s = now + timeout_ms / 1000.0
-        return Pursuit(view, now, deadline_s, request, self._requests, tracing.current.get())
+        pursuit = Pursuit(view, now, deadline_s, request, self._requests, tracing.current.get())
+        pursuit.selection = selection_of(
+            request.filter, request.sort, request.facets, view.card.fields
+        )
+        return pursuit
 
     def _query(self, pursuit: Pursuit) -> Query:
         reading = understood(pursuit.request, pursuit.view.card.fields)

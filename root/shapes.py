@@ -55,10 +55,12 @@ class Sketch(NamedTuple):
     patterns: int
 
 
-def subject_of(query: Query, depth: int, body: bytes) -> Subject:
-    """Return what is to be known of a query; ``body`` is the whole of it, encoded."""
+def subject_of(query: Query, depth: int, body: bytes, selection: str = "") -> Subject:
+    """Return what is to be known of a query; ``body`` is the whole of it, encoded, and
+    ``selection`` describes what it filters, sorts and counts by.
+    """
     sketch = sketched(query)
-    shape = shape_of(sketch, depth)
+    shape = shape_of(sketch, depth) + selection
     return Subject(_key(shape.encode()), _key(body), is_dangerous(sketch, depth), shape)
 
 

@@ -8,9 +8,12 @@ from pathlib import Path
 import click
 import uvloop
 
-from bench.experiments import fit_disks, mirrored_reads, tied, together
-from bench.fleet import FleetError
+from bench import corpus
+from bench.commands.live import draw, index_option
+from bench.experiments import fit_disks, mirrored_reads, pressure, tied, together
+from bench.fleet import FleetError, Shape, running
 from bench.options import Command, Refused, common_options, plot_option, publish
+from index_data.manifest import IndexDataError
 
 SIMULATE = click.option("--simulate", is_flag=True, help="In virtual time, on simulated leaves.")
 
@@ -140,6 +143,53 @@ def together_command(
     )
 
 
+@click.command("pressure")
+@common_options
+@plot_option
+@index_option
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1.0),
+    default=20.0,
+    show_default=True,
+    help="Of each kind of trouble.",
+)
+@click.option("--rate", type=click.FloatRange(min=1.0), default=40.0, show_default=True)
+def pressure_command(
+    seed: int,
+    quick: bool,
+    json_path: Path | None,
+    plot_path: Path | None,
+    index: Path | None,
+    seconds: float,
+    rate: float,
+) -> None:
+    """Real queries while one leaf is stopped, squeezed or cold: off against adaptive."""
+    if not pressure.possible():
+        raise Refused("this system has no way to pin processes and to drop pages")
+    plan = pressure.Plan(
+        seconds=min(seconds, 2.0) if quick else seconds, rate_per_s=rate, seed=seed
+    )
+    try:
+        with corpus.prepared(index) as folder:
+            shape = Shape(folder, own_index=True, root_options=("--hedge", "off"))
+            with running(shape) as fleet:
+                queries = uvloop.run(draw(fleet, folder, seed, 50 if quick else 1000))
+                result = uvloop.run(pressure.run(fleet, shape.leaves, queries, plan))
+    except (IndexDataError, FleetError) as error:
+        raise Refused(str(error)) from error
+    publish(
+        "pressure",
+        seed,
+        json_path,
+        result,
+        pressure.show,
+        conditions=pressure.conditions(plan, shape.leaves),
+        draw=pressure.draw,
+        plot_path=plot_path,
+    )
+
+
 @click.command("fit-disks")
 @common_options
 def fit_disks_command(seed: int, quick: bool, json_path: Path | None) -> None:
@@ -148,5 +198,11 @@ def fit_disks_command(seed: int, quick: bool, json_path: Path | None) -> None:
     publish("fit-disks", seed, json_path, result, fit_disks.show)
 
 
-COMMANDS = (tied_command, mirrored_reads_command, together_command, fit_disks_command)
+COMMANDS = (
+    tied_command,
+    mirrored_reads_command,
+    together_command,
+    pressure_command,
+    fit_disks_command,
+)
 """In the order of the help."""

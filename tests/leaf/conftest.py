@@ -27,6 +27,7 @@ from leaf.admission import AdmissionQueue
 from leaf.app import create_app
 from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, LeafFrame, Query, Word
+from leaf.selection import Selection
 from leaf.service import Leaf
 from leaf.suggestion import SuggestBody
 from leaf.wire import Wire
@@ -57,6 +58,9 @@ class FakeShard:
         if self.error is not None:
             raise self.error
         return 1, [self.score], [self.ordinal]
+
+    def select(self, prepared: Any, selected: Any, k: int, /) -> tuple[Any, ...]:
+        return 1, self.score, ([self.score], [self.ordinal]), [[selected]]
 
     def fetch(
         self,
@@ -90,6 +94,9 @@ class FakeGeneration:
 
     def suggest(self, body: SuggestBody, shard: Any, /) -> list[FetchedDocument]:
         return [FetchedDocument(0, 7.0, f"{body.prefix}ing", {}, {})]
+
+    def selected(self, selection: Selection, /) -> Any:
+        return len(selection.facets)
 
     def with_shards(self, shards: Iterable[int], leaving: Mapping[int, int]) -> Self:
         """Return the same as another placement has it."""

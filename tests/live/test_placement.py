@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from bench.client import Answer, connected
 from bench.commands.live import draw
-from bench.fleet import POLL_S, Fleet, Shape, running
+from bench.fleet import POLL_S, Fleet, Shape, all_connected, running
 from index_data.__main__ import main
 from index_data.manifest import generations
 from index_data.placement_file import PlacementFile, write_placement
@@ -129,8 +129,8 @@ def test_a_measured_load_becomes_a_placement_that_leaves_follow(
 
 
 def test_nobody_notices_a_rolling_restart_right_after_a_build(own: tuple[Fleet, Path]) -> None:
-    """Each leaf is killed and started again in turn, the next as soon as one is ready, while a
-    new generation is picked up: no query fails, and the new one is searched in the end.
+    """Each leaf is killed and started again in turn, the next as soon as the root has one back,
+    while a new generation is picked up: no query fails, and the new one is searched in the end.
     """
     fleet, index = own
     queries = asyncio.run(draw(fleet, index, 1, 20))
@@ -142,6 +142,7 @@ def test_nobody_notices_a_rolling_restart_right_after_a_build(own: tuple[Fleet, 
             fleet.kill(ordinal)
             fleet.start(ordinal)
             fleet.wait_leaf(ordinal)
+            until(lambda: all_connected(fleet.root_url))
         until(lambda: whole_and_newer_than(old, fleet))
 
     wrong = asyncio.run(asked_meanwhile(fleet, queries, change))
