@@ -17,6 +17,7 @@ import uvloop
 
 from root.app import Root
 from root.budget import BURST_MIN, BURST_QUERIES, BudgetTerms
+from root.clock import PreciseLoop
 from root.config import POLICIES, Settings
 from root.discovery import LEAVES_MAX, Fleet
 from root.errors import OperatorError
@@ -80,7 +81,8 @@ def main(**options: Any) -> None:
         click.echo(f"root: {error}", err=True)
         sys.exit(2)
     with listening:
-        uvloop.run(_serve(urls, settings, listening, end_with_parent=options["end_with_parent"]))
+        serving = _serve(urls, settings, listening, end_with_parent=options["end_with_parent"])
+        uvloop.run(serving, loop_factory=PreciseLoop)
 
 
 async def _serve(
