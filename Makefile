@@ -24,7 +24,7 @@ run: $(VENV)/.ready
 	@test "$$HEDGEROW_INDEX" != $(SAMPLE_INDEX) || ls -d $(SAMPLE_INDEX)/[0-9]* > /dev/null 2>&1 || \
 	    $(BIN)/python -m index_data build --source pydocs --out $(SAMPLE_INDEX) --shards 16
 	@$(BIN)/python -m index_data show "$$HEDGEROW_INDEX" > /dev/null
-	@PATH="$(BIN):$$PATH" exec honcho start
+	@PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" exec honcho start
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest
@@ -57,6 +57,9 @@ $(VENV)/.ready-dev: pyproject.toml
 	@$(make_venv)
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.ready
+
+# For the buttons of the page that slow a leaf: nobody else knows it.
+NEW_TOKEN := $(BIN)/python -c 'import secrets; print(secrets.token_hex(16))'
 
 define make_venv
 command -v $(PYTHON) > /dev/null || \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,6 +57,32 @@ def common_options(command: Command) -> Command:
     return command
 
 
+def _can_draw(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a picture that nobody could draw, before anything is measured."""
+    if path is None:
+        return None
+    if path.suffix != ".png":
+        raise click.BadParameter(f"{path} is no name of a PNG file")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise click.BadParameter("pictures need matplotlib: pip install 'hedgerow[bench]'")
+    return in_a_folder(context, parameter, path)
+
+
+def plot_option(command: Command) -> Command:
+    """Where the picture goes, of an experiment that has one."""
+    return click.option(
+        "--plot",
+        "plot_path",
+        type=NEW_FILE,
+        callback=_can_draw,
+        help="Draw the result into this PNG file.",
+    )(command)
+
+
+Draw = Callable[[Any, Path, str], None]
+"""Draws a result into a PNG file, with a caption."""
+
+
 def publish(
     experiment: str,
     seed: int,
@@ -63,11 +90,17 @@ def publish(
     result: Any,
     show: Callable[[Any, Console], None],
     speed: str = "",
+    *,
+    conditions: report.Conditions = report.UNSAID,
+    draw: Draw | None = None,
+    plot_path: Path | None = None,
 ) -> None:
-    """Print header and tables, and write the JSON if asked to."""
+    """Print header and tables, and write the JSON and draw the picture if asked to."""
     console = report.wide_console()
-    head = report.header(experiment, seed, speed)
+    head = report.header(experiment, seed, speed, conditions)
     report.show_header(head, console)
     show(result, console)
     if json_path is not None:
         report.write_json(json_path, head, msgspec.to_builtins(result))
+    if draw is not None and plot_path is not None:
+        draw(result, plot_path, report.caption(head))

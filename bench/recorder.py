@@ -13,6 +13,9 @@ from typing import Final, Literal, Protocol
 import msgspec
 from hdrh.histogram import HdrHistogram
 
+from bench import confidence
+from bench.confidence import Curve, Estimate
+
 Fate = Literal["complete", "partial", "timeout", "refused", "error"]
 """complete: every shard answered; partial: some did not; refused: told to come back later."""
 
@@ -22,20 +25,32 @@ VALUE_US_MAX: Final = 600 * 1_000_000
 SIGNIFICANT_DIGITS: Final = 3
 """A percentile is off by a thousandth at most, far below the noise of a run."""
 
+LAG_MS_MAX: Final = 2.0
+"""A generator that is later than this with one request in a hundred measures itself."""
+
+PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
+
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in figures. Latencies in milliseconds; ``lag_ms_p99`` is the generator's own
-    lateness: where it is not small beside the latencies, they are not to be trusted.
+    """A run in figures. Latencies in milliseconds; ``intervals_ms`` has the confidence interval
+    of each percentile as ``p99.9``: (low, high), high None where there were too few requests.
+
+    ``lag_ms_p99`` is the generator's own lateness. A run in which it fell behind is not
+    ``valid``: then the latencies are not those of the system.
     """
 
     requests: int
     unsent: int
     fates: dict[str, int]
     p50_ms: float
+    p90_ms: float
     p95_ms: float
     p99_ms: float
+    p99_9_ms: float = msgspec.field(name="p99.9_ms")
     max_ms: float
+    intervals_ms: dict[str, tuple[float, float | None]]
     lag_ms_p99: float
+    valid: bool
 
 
 class Recorder:
@@ -68,17 +83,45 @@ class Recorder:
         """Latency in milliseconds at a percentile between 0 and 100; 0 without requests."""
         return float(self._latency.get_value_at_percentile(percentile)) / 1000
 
+    def estimate_ms(self, percentile: float) -> Estimate:
+        """Latency in milliseconds at a percentile below 100, with its confidence interval.
+
+        Raises ValueError where no request has ended yet.
+        """
+        count = self._fates.total()
+        low, high = confidence.ranks(count, percentile)
+        return Estimate(
+            self.latency_ms(percentile),
+            self._at_rank_ms(low),
+            None if high is None else self._at_rank_ms(high),
+        )
+
+    def curve_ms(self) -> Curve:
+        """The distribution, for a plot."""
+        percentiles = confidence.tail_percentiles(self._fates.total())
+        return [(p, self.latency_ms(p)) for p in percentiles]
+
+    def _at_rank_ms(self, rank: int) -> float:
+        return self.latency_ms(100.0 * rank / self._fates.total())
+
     def summary(self) -> Summary:
         """The run so far, in figures."""
+        lag_ms = float(self._lag.get_value_at_percentile(99)) / 1000
+        requests = self._fates.total()
+        estimates = {f"p{p:g}": self.estimate_ms(p) for p in PERCENTILES if requests}
         return Summary(
-            requests=self._fates.total(),
+            requests=requests,
             unsent=self._unsent,
             fates=dict(sorted(self._fates.items())),
             p50_ms=self.latency_ms(50),
+            p90_ms=self.latency_ms(90),
             p95_ms=self.latency_ms(95),
             p99_ms=self.latency_ms(99),
+            p99_9_ms=self.latency_ms(99.9),
             max_ms=self.latency_ms(100),
-            lag_ms_p99=float(self._lag.get_value_at_percentile(99)) / 1000,
+            intervals_ms={name: (one.low, one.high) for name, one in estimates.items()},
+            lag_ms_p99=lag_ms,
+            valid=lag_ms < LAG_MS_MAX,
         )
 
 

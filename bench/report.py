@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +15,24 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from bench.recorder import LAG_MS_MAX, Summary
+
 WIDTH_MIN: Final = 110
 """Characters: the widest table of an experiment."""
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """Under what an experiment ran, in words: what was asked of the system, which trouble was
+    made on purpose, and what was none of that.
+    """
+
+    load: str = ""
+    injected: str = ""
+    real: str = ""
+
+
+UNSAID: Final = Conditions()
+"""Of an experiment whose name and options say it all."""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -29,6 +45,10 @@ class Header(msgspec.Struct, frozen=True):
     commit: str
     speed: str = ""
     """How fast it ran, where a run takes as long as it takes."""
+    load: str = ""
+    injected: str = ""
+    real: str = ""
+    """As in ``Conditions``."""
 
 
 def wide_console() -> Console:
@@ -38,9 +58,21 @@ def wide_console() -> Console:
     return console
 
 
-def header(experiment: str, seed: int, speed: str = "") -> Header:
-    """Describe this run: command line, machine, and the commit of the working tree."""
-    return Header(experiment, seed, _command(), _machine(), _commit(), speed)
+def header(experiment: str, seed: int, speed: str = "", conditions: Conditions = UNSAID) -> Header:
+    """Describe this run: command line, machine, the commit of the working tree, and what for."""
+    words = msgspec.structs.asdict(conditions)
+    return Header(experiment, seed, _command(), _machine(), _commit(), speed, **words)
+
+
+def caption(head: Header) -> str:
+    """What a picture says of the run it is from, a fact a line."""
+    lines = [f"{head.command}   ({head.commit}, {head.machine})"]
+    lines += [
+        f"{name}: {text}"
+        for name, text in (("load", head.load), ("injected", head.injected), ("real", head.real))
+        if text
+    ]
+    return "\n".join(lines)
 
 
 def show_header(head: Header, console: Console) -> None:
@@ -63,6 +95,19 @@ def show_table(
     for row in rows:
         table.add_row(*(figure(value) for value in row))
     console.print(table)
+
+
+def show_validity(runs: Mapping[str, Summary], console: Console) -> None:
+    """Say how late the generator was, and of which runs it makes the figures worthless."""
+    latest = max((run.lag_ms_p99 for run in runs.values()), default=0.0)
+    late = [name for name, run in runs.items() if not run.valid]
+    text = f"the generator sent 99 % of requests at most {latest:.2g} ms late"
+    if late:
+        text += (
+            f": INVALID ({', '.join(late)}): past {LAG_MS_MAX:g} ms it measures itself, "
+            "so ask for less or give it a quieter machine"
+        )
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def figure(value: object) -> str:

@@ -22,6 +22,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from index_data.analysis import ANALYSER
 from index_data.manifest import (
     BUILDING_PREFIX,
     FORMAT_VERSION,
@@ -38,7 +39,7 @@ from index_data.manifest import (
     write_manifest,
 )
 from index_data.partition import RULE, deal, length_deviation
-from index_data.schema import ANALYSER, tantivy_schema
+from index_data.schema import tantivy_schema
 from index_data.segment import frequencies_of, open_segment, write_segment
 from index_data.sources import BadLine, Collection, Document
 from index_data.spool import Spool
@@ -227,7 +228,7 @@ def _write_shards(
         raise BuildRefused(f"{shards} shards need more documents than {len(spool.ids)}.")
     progress("dealing", 0, None)
     dealt: list[list[int]] = [[] for _ in range(shards)]
-    for ordinal, shard in enumerate(deal(spool.lengths, len(spool.ids), shards)):
+    for ordinal, shard in enumerate(deal(spool.scored_lengths, len(spool.ids), shards)):
         dealt[shard].append(ordinal)
     schema = tantivy_schema(spool.fields)
     entries = []
@@ -262,7 +263,7 @@ def _describe(
     }
     frequencies = _frequencies(building, len(entries), spool.fields)
     write_statistics(path, len(spool.ids), tokens, frequencies)
-    names = [field.name for field in spool.fields]
+    names = [field.name for field in spool.fields if field.scored]
     per_shard = [[entry.tokens[name] for entry in entries] for name in names]
     deviation = length_deviation(per_shard, [entry.documents for entry in entries])
     return Manifest(
@@ -283,7 +284,7 @@ def _frequencies(
     building: Path, shards: int, fields: tuple[Field, ...]
 ) -> dict[str, dict[str, int]]:
     """Add up the document frequencies of all shards, by field and token."""
-    totals: dict[str, dict[str, int]] = {field.name: {} for field in fields}
+    totals: dict[str, dict[str, int]] = {field.name: {} for field in fields if field.scored}
     for shard in range(shards):
         searcher = open_segment(building / shard_folder(shard))
         for field, total in totals.items():

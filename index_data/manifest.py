@@ -18,6 +18,7 @@ of tantivy.
     +-- BadManifest         a manifest that cannot be read, or not by this version
     +-- Damaged             bytes on disk are not the ones that were written
     +-- BadSource           documents cannot be read from there (``sources``)
+    +-- BadSchema           a schema file does not say what fields there are (``schema_file``)
     +-- BuildRefused        a build cannot be done as asked (``build``)
     +-- BadLineFound        a strict build met a bad line (``build``)
     +-- TooLarge            a shard would not fit in one segment (``segment``)
@@ -32,11 +33,11 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MANIFEST_FILE: Final = "manifest.json"
 STATISTICS_FILE: Final = "statistics.bin"
 BUILDING_PREFIX: Final = ".building-"
@@ -68,14 +69,41 @@ class Damaged(IndexDataError):
     """A file is missing or its checksum differs from the manifest's."""
 
 
-class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One field of the schema. ``weight`` multiplies its score when a query names no field."""
+FieldType = Literal["text", "keyword", "integer", "float", "date", "boolean"]
+FIELD_TYPES: Final[tuple[FieldType, ...]] = get_args(FieldType)
+
+
+class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How the text of a field becomes tokens, beyond what is done to all text.
+
+    ``language`` names the stemmer and the list of stop words, or is ``none``.
+    """
+
+    language: str = "english"
+    stop_words: bool = False
+    """Whether the commonest words of the language are left out."""
+    fold_accents: bool = True
+
+
+class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One field of the schema. ``weight`` multiplies its score when a query names no field.
+
+    ``analysis`` is that of a text field and says nothing of others.
+    """
 
     name: str
-    type: Literal["text", "keyword"]
+    type: FieldType
     weight: float = 1.0
     default: bool = True
-    """Whether a query that names no field looks here."""
+    """Whether a query that names no field looks here, if its values are scored."""
+    multiple: bool = False
+    """Whether a document may have a list of values."""
+    analysis: Analysis = Analysis()
+
+    @property
+    def scored(self) -> bool:
+        """Whether its values are terms with statistics: text and keywords."""
+        return self.type in {"text", "keyword"}
 
 
 class GenerationCard(msgspec.Struct, frozen=True):
@@ -102,7 +130,10 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShardEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One shard: its documents, tokens by field, bytes on disk, and SHA-256 by file name."""
+    """One shard: its documents, tokens by field, bytes on disk, and SHA-256 by file name.
+
+    A value that is no text is one token.
+    """
 
     documents: int
     tokens: dict[str, int]
@@ -263,3 +294,13 @@ def write_through(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_whole(path: Path, data: bytes) -> None:
+    """Write a file beside and rename it into place: whoever reads sees the old or the new one."""
+    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        write_through(beside, data)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from index_data.analysis import tokens_of
 from index_data.manifest import Manifest, read_manifest, shard_folder
 from index_data.query import Planner, assemble, weighed_natively
-from index_data.schema import in_memory, tantivy_schema, text_analyser
+from index_data.schema import open_for_writing, tantivy_schema
 from index_data.segment import TooLarge, add_rows, rows_of
 
 Ranked = list[tuple[str, float]]
@@ -29,8 +30,7 @@ class Oracle:
         self._fields = manifest.fields
         self._schema = tantivy_schema(manifest.fields)
         self._ids: list[str] = []
-        self._analyse = text_analyser().analyze
-        index = in_memory(self._schema)
+        index = open_for_writing(self._schema, manifest.fields)
         shards = (rows_of(generation / shard_folder(i)) for i in range(len(manifest.shards)))
         add_rows(index, manifest.fields, map(self._remember_id, heapq.merge(*shards)))
         self._searcher = index.searcher()
@@ -51,7 +51,7 @@ class Oracle:
 
         Raises BadQuery.
         """
-        plan = Planner(self._fields, self._analyse).plan(tree)
+        plan = Planner(self._fields, tokens_of).plan(tree)
         query = assemble(plan, lambda clause: weighed_natively(clause, self._schema))
         if query is None:
             return 0, []

@@ -26,6 +26,7 @@ from typing import Any, Final, TypeAlias
 
 import tantivy
 
+from index_data.analysis import Placed
 from index_data.manifest import Field
 
 BOOST_MAX: Final = 1000.0
@@ -51,12 +52,16 @@ class BadQuery(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Tokens that stand side by side in a field. ``number`` is unique in the plan."""
+    """Tokens that stand side by side in a field. ``number`` is unique in the plan.
+
+    ``places`` are those of the tokens where dropped words leave gaps, else empty.
+    """
 
     number: int
     field: str
     tokens: tuple[str, ...]
     weight: float
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class Group:
 
 
 Plan: TypeAlias = Clause | Everything | Nothing | Group
-Analyse = Callable[[str], list[str]]
+Analyse = Callable[[Field, str], list[Placed]]
 NOTHING: Final = Nothing()
 
 _MEMBERS: Final = {
@@ -133,20 +138,27 @@ class Planner:
         name = tree.get("field")
         if name is not None:
             return self._clause(self._field(name), text, boost)
-        defaults = [field for field in self._fields.values() if field.default]
+        defaults = [field for field in self._fields.values() if field.default and field.scored]
         return _any_of([self._clause(field, text, boost * field.weight) for field in defaults])
 
     def _field(self, name: Any) -> Field:
         if not isinstance(name, str) or name not in self._fields:
             known = ", ".join(self._fields)
             raise BadQuery("query.field", f"{str(name)[:80]!r} is unknown; there are {known}")
+        if not self._fields[name].scored:
+            raise BadQuery("query.field", f"{name!r} has no words to look for: filter by it")
         return self._fields[name]
 
     def _clause(self, field: Field, text: str, weight: float) -> Plan:
-        tokens = tuple(self._analyse(text)) if field.type == "text" else (text,)
-        if not any(tokens):
+        if field.type != "text":
+            return Clause(self._next_number(), field.name, (text,), weight) if text else NOTHING
+        found = self._analyse(field, text)
+        if not found:
             return NOTHING
-        return Clause(self._next_number(), field.name, tokens, weight)
+        tokens = tuple(token.text for token in found)
+        places = tuple(token.place - found[0].place for token in found)
+        gaps = places if places[-1] != len(places) - 1 else ()
+        return Clause(self._next_number(), field.name, tokens, weight, gaps)
 
     def _bool(self, tree: Mapping[str, Any], depth: int) -> Plan:
         must, should, must_not = (
@@ -296,7 +308,10 @@ def matching(clause: Clause | Everything, schema: tantivy.Schema) -> tantivy.Que
         return tantivy.Query.all_query()
     if len(clause.tokens) == 1:
         return tantivy.Query.term_query(schema, clause.field, clause.tokens[0], "freq")
-    return tantivy.Query.phrase_query(schema, clause.field, list(clause.tokens))
+    words: list[str | tuple[int, str]] = [*clause.tokens]
+    if clause.places:
+        words = [*zip(clause.places, clause.tokens, strict=True)]
+    return tantivy.Query.phrase_query(schema, clause.field, words)
 
 
 def weighed_natively(clause: Clause | Everything, schema: tantivy.Schema) -> tantivy.Query:

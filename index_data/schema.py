@@ -1,13 +1,11 @@
-"""What is indexed and how text becomes tokens: the same at building, asking and comparing.
+"""What a shard's index holds: the fields of the source, and three of its own.
 
-Text is analysed in one way, everywhere: split at everything that is not a letter or digit,
-lowercase, drop tokens of ``TOKEN_BYTES_END`` bytes or more, fold accents to ASCII, stem as
-English. So "Parsing", "parse" and "parsed" are one token, and "json.dumps" is two that stand
-together. A keyword is one token, kept as it is.
+Text is analysed as its field says (``index_data.analysis``). A keyword is one token, kept as
+it is. Numbers, dates and booleans are kept as ``index_data.values`` has them. Whatever is no
+text can be filtered, sorted and counted by.
 
-Besides the fields of its source every document has three of its own: ``_id`` (exact,
-stored), ``_ordinal`` (the rank of its id in the whole generation) and ``_source`` (the
-whole source object as JSON, stored).
+The three are ``_id`` (exact, stored), ``_ordinal`` (the rank of the id in the whole
+generation) and ``_source`` (the whole source object as JSON, stored).
 """
 
 from __future__ import annotations
@@ -18,36 +16,15 @@ from typing import Final
 
 import tantivy
 
+from index_data.analysis import analyser_name, text_analyser
 from index_data.manifest import Field
 
 ID_FIELD: Final = "_id"
 ORDINAL_FIELD: Final = "_ordinal"
 SOURCE_FIELD: Final = "_source"
 
-ANALYSER: Final = "simple|lowercase|short64|ascii|english"
-"""Written in the manifest: data made with another analyser is not searched with this one."""
-
-TOKEN_BYTES_END: Final = 64
-"""Runs this long are encoded data, not words."""
-
-KEYWORD_BYTES_MAX: Final = 512
-"""For ids and keywords: enough for a URL, far under the 64 KiB where tantivy drops a term."""
-
 FIELDS_MAX: Final = 64
 _FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_TOKENIZER: Final = "hedgerow"
-
-
-def text_analyser() -> tantivy.TextAnalyzer:
-    """Return the analyser of every text field."""
-    return (
-        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-        .filter(tantivy.Filter.lowercase())
-        .filter(tantivy.Filter.remove_long(TOKEN_BYTES_END))
-        .filter(tantivy.Filter.ascii_fold())
-        .filter(tantivy.Filter.stemmer("english"))
-        .build()
-    )
 
 
 def tantivy_schema(fields: Iterable[Field]) -> tantivy.Schema:
@@ -57,24 +34,34 @@ def tantivy_schema(fields: Iterable[Field]) -> tantivy.Schema:
     builder.add_unsigned_field(ORDINAL_FIELD, fast=True)
     builder.add_bytes_field(SOURCE_FIELD, stored=True)
     for field in fields:
-        if field.type == "text":
-            builder.add_text_field(field.name, tokenizer_name=_TOKENIZER)
-        else:
-            builder.add_text_field(field.name, tokenizer_name="raw", index_option="basic")
+        _add(builder, field)
     return builder.build()
 
 
-def open_for_writing(schema: tantivy.Schema, path: str) -> tantivy.Index:
-    """Return a new index in an empty folder, ready to analyse."""
+def _add(builder: tantivy.SchemaBuilder, field: Field) -> None:
+    match field.type:
+        case "text":
+            builder.add_text_field(field.name, tokenizer_name=analyser_name(field.analysis))
+        case "keyword":
+            builder.add_text_field(
+                field.name, tokenizer_name="raw", index_option="basic", fast=True
+            )
+        case "integer" | "date":
+            builder.add_integer_field(field.name, indexed=True, fast=True)
+        case "float":
+            builder.add_float_field(field.name, indexed=True, fast=True)
+        case "boolean":
+            builder.add_boolean_field(field.name, indexed=True, fast=True)
+
+
+def open_for_writing(
+    schema: tantivy.Schema, fields: Iterable[Field], path: str | None = None
+) -> tantivy.Index:
+    """Return a new index ready to analyse: in an empty folder, or in this process alone."""
     index = tantivy.Index(schema, path=path)
-    index.register_tokenizer(_TOKENIZER, text_analyser())
-    return index
-
-
-def in_memory(schema: tantivy.Schema) -> tantivy.Index:
-    """Return a new index that lives only in this process."""
-    index = tantivy.Index(schema)
-    index.register_tokenizer(_TOKENIZER, text_analyser())
+    for field in fields:
+        if field.type == "text":
+            index.register_tokenizer(analyser_name(field.analysis), text_analyser(field).native)
     return index
 
 

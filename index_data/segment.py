@@ -15,14 +15,15 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 import tantivy
 
+from index_data.analysis import composed
 from index_data.manifest import Field, IndexDataError, sha256_of
 from index_data.schema import ID_FIELD, ORDINAL_FIELD, SOURCE_FIELD, open_for_writing
-from index_data.sources import keyword_of
+from index_data.values import Value, values_of
 
 WRITER_BYTES: Final = 2_000_000_000
 """tantivy begins a second segment when its buffers pass this; it is no allocation."""
@@ -48,7 +49,7 @@ def write_segment(
     Raises TooLarge.
     """
     folder.mkdir()
-    index = open_for_writing(schema, str(folder))
+    index = open_for_writing(schema, fields, str(folder))
     add_rows(index, fields, rows)
     if index.searcher().num_segments != 1:
         raise TooLarge(f"{folder.name} does not fit one segment: use more shards.")
@@ -77,17 +78,23 @@ def _document(
     document.add_bytes(SOURCE_FIELD, source)
     values = orjson.loads(source)
     for field in fields:
-        text = text_of(values.get(field.name), field)
-        if text is not None:
-            document.add_text(field.name, text)
+        for value in values_of(values.get(field.name), field) or ():
+            _add(document, field, value)
     return document
 
 
-def text_of(value: Any, field: Field) -> str | None:
-    """Return what is indexed of a field's value, None for nothing."""
-    if value is None:
-        return None
-    return keyword_of(value) if field.type == "keyword" else str(value)
+def _add(document: tantivy.Document, field: Field, value: Value) -> None:
+    match field.type:
+        case "text":
+            document.add_text(field.name, composed(str(value)))
+        case "keyword":
+            document.add_text(field.name, str(value))
+        case "integer" | "date":
+            document.add_integer(field.name, int(value))
+        case "float":
+            document.add_float(field.name, float(value))
+        case "boolean":
+            document.add_boolean(field.name, bool(value))
 
 
 def _rename_by_content(folder: Path) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 
+from index_data.analysis import text_analyser
 from index_data.manifest import Field
-from index_data.schema import text_analyser
-from index_data.segment import text_of
 from index_data.sources import BadLine, Document
+from index_data.values import values_of
 
 BAD_LINES_KEPT: Final = 20
 """Shown to people; the count is exact however many there are."""
@@ -37,7 +37,6 @@ class Spool:
         self._known: set[str] = set()
         self._starts: array[int] = array("Q", [0])
         self._order: list[int] = []
-        self._analyse = text_analyser().analyze
 
     def add(self, document: Document, file: BinaryIO) -> None:
         """Accept a document whose id is new, writing its source to ``file``."""
@@ -47,12 +46,13 @@ class Spool:
         self._known.add(document.id)
         self._starts.append(self._starts[-1] + len(source))
         for field, lengths in zip(self.fields, self.lengths, strict=True):
-            lengths.append(self._length(text_of(document.source.get(field.name), field), field))
+            lengths.append(_length(document.source.get(field.name), field))
 
-    def _length(self, text: str | None, field: Field) -> int:
-        if text is None:
-            return 0
-        return len(self._analyse(text)) if field.type == "text" else 1
+    @property
+    def scored_lengths(self) -> list[array[int]]:
+        """The lengths of the fields that are scored."""
+        pairs = zip(self.fields, self.lengths, strict=True)
+        return [lengths for field, lengths in pairs if field.scored]
 
     def has(self, identity: str) -> bool:
         """Whether a document of this id was accepted."""
@@ -79,3 +79,12 @@ class Spool:
                 file.seek(self._starts[position])
                 size = self._starts[position + 1] - self._starts[position]
                 yield ordinal, self.ids[ordinal], file.read(size)
+
+
+def _length(value: Any, field: Field) -> int:
+    """Return how many tokens a value is."""
+    values = values_of(value, field) or []
+    if field.type != "text":
+        return len(values)
+    analyse = text_analyser(field).analyze
+    return sum(len(analyse(str(text))) for text in values)

@@ -288,6 +288,8 @@ class Performer:
     """Does what workers take from the queue."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self.work_us: dict[str, dict[int, int]] = {}
+        """Time spent, by generation and shard. Others may read it, and remove a generation."""
         self._clock = clock
         self._log_due_s = 0.0
 
@@ -303,6 +305,7 @@ class Performer:
         if isinstance(plan, NoPlan):
             return refuse(task, legs, now, *plan)
         held, answer_leg = task.generation.shards, plan.answer
+        work_us = self.work_us.setdefault(task.generation.card.generation, {})
         for leg in legs:
             queue_us = int((now - arrived_s) * 1e6)
             if revoked and leg in revoked:
@@ -323,6 +326,7 @@ class Performer:
             began, now = now, clock()
             # At least one: a leg that was begun can be told from one that was not.
             service_us = int((now - began) * 1e6) or 1
+            work_us[shards[leg]] = work_us.get(shards[leg], 0) + service_us
             if revoked and leg in revoked:
                 refusals.append((first + leg, queue_us, service_us, "cancelled"))
             elif failure is not None:

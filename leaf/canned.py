@@ -7,11 +7,12 @@ serves canned answers says so in its ``hello`` and its log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Self
 
 from index_data.manifest import Field, GenerationCard
 from leaf.config import Place
+from leaf.holdings import HeldGeneration
 from leaf.protocol import FetchedDocument, Query
 
 HITS: Final = 10
@@ -84,9 +85,14 @@ class CannedGeneration:
             shard: CannedShard(shard, shards) for shard in held
         }
         self.refused: Mapping[int, str] = {}
+        self.leaving: Mapping[int, int] = {}
 
     def prepare(self, query: Query, /) -> None:
         """Have nothing to prepare."""
+
+    def without(self, shards: Iterable[int], /) -> Self:  # noqa: ARG002
+        """Return the same: no placement is chosen for canned shards, and none is given up."""
+        return self
 
 
 class CannedSupply:
@@ -96,6 +102,7 @@ class CannedSupply:
         self._shards = shards
         self._held = place.shards(shards)
 
-    def newer(self, than: str | None, /) -> CannedGeneration | None:
-        """Return the generation when nothing is held yet."""
-        return CannedGeneration(self._shards, self._held) if than is None else None
+    def changes(self, held: Mapping[str, HeldGeneration], /) -> Iterator[CannedGeneration]:
+        """Yield the generation when nothing is held yet."""
+        if not held:
+            yield CannedGeneration(self._shards, self._held)

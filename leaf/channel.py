@@ -153,6 +153,7 @@ class Channel:
             refusals = [(leg, 0, 0, "unknown_generation", detail) for leg in legs]
             self.put(Finished(ask.kind, (), refusals))
             return
+        self._leaf.holdings.asked(generation, ask.shards, now)
         self._leaf.offer(
             Task(
                 sink=self,

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import msgspec
 import tantivy
 
+from index_data.analysis import tokens_of
 from index_data.manifest import Field
 from index_data.query import (
-    Analyse,
     BadQuery,
     Clause,
     Everything,
@@ -62,7 +62,6 @@ class Prepared(msgspec.Struct, frozen=True):
 def prepare(
     query: protocol.Query,
     fields: tuple[Field, ...],
-    analyse: Analyse,
     statistics: Statistics,
     schema: tantivy.Schema,
 ) -> Prepared:
@@ -71,7 +70,7 @@ def prepare(
     Raises leaf.errors.BadQuery.
     """
     try:
-        plan = Planner(fields, analyse).plan(msgspec.to_builtins(query))
+        plan = Planner(fields, tokens_of).plan(msgspec.to_builtins(query))
     except BadQuery as error:
         raise errors.BadQuery(str(error), error.member) from error
     leaves = leaves_of(plan)

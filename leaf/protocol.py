@@ -293,11 +293,14 @@ class Holding(msgspec.Struct, frozen=True):
     """A generation as one leaf holds it.
 
     ``card`` is the generation's GenerationCard (index_data.manifest), the same on every
-    leaf that has it; ``shards`` are the ones held here.
+    leaf that has it; ``shards`` are the ones held here. Those of them that this leaf is to give
+    up stand in ``leaving``, each with the number of leaves that are to hold it instead: it is
+    served as long as anybody asks, and roots ask no more once so many others have it.
     """
 
     card: msgspec.Raw
     shards: tuple[int, ...]
+    leaving: dict[int, int] = {}
 
 
 class LeafHello(msgspec.Struct, frozen=True):

@@ -7,18 +7,21 @@ Everything may be called from several threads at once; tantivy searches without 
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
 import tantivy
 
+from index_data.analysis import ANALYSER, composed, text_analyser
 from index_data.manifest import (
     STATISTICS_FILE,
     BadManifest,
+    Field,
     GenerationCard,
     IndexDataError,
     Manifest,
@@ -29,7 +32,7 @@ from index_data.manifest import (
     verify_shard,
 )
 from index_data.query import Clause
-from index_data.schema import ANALYSER, ID_FIELD, tantivy_schema, text_analyser
+from index_data.schema import ID_FIELD, tantivy_schema
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
 from leaf.compile import Prepared, prepare
@@ -47,12 +50,12 @@ PREPARED_KEPT: Final = 256
 class Shard:
     """One shard, open for searching."""
 
-    def __init__(self, folder: Path, schema: tantivy.Schema) -> None:
+    def __init__(self, folder: Path, schema: tantivy.Schema, fields: Sequence[Field]) -> None:
         """Open a shard's folder. Raises what ``open_segment`` raises."""
         self._searcher = open_segment(folder)
         self._ordinals = ordinals_of(self._searcher)
         self._schema = schema
-        self._analyser = text_analyser()
+        self._text_fields = {field.name: field for field in fields if field.type == "text"}
 
     @property
     def documents(self) -> int:
@@ -132,16 +135,18 @@ class Shard:
     ) -> dict[str, str]:
         highlights = {}
         for field in highlight:
-            words, text = prepared.words.get(field), source.get(field)
-            if words and isinstance(text, str):
-                piece = snippet(text, self._tokens(text[:SCAN_CHARS_MAX]), words)
+            words, value = prepared.words.get(field), source.get(field)
+            for text in value if isinstance(value, list) else [value]:
+                piece = self._snippet(text, field, words) if words and text else None
                 if piece is not None:
                     highlights[field] = piece
+                    break
         return highlights
 
-    def _tokens(self, text: str) -> list[Token]:
-        tokens = self._analyser.pre_tokenize(text).tokens
-        return [Token(t.text, t.char_offset_from, t.char_offset_to) for t in tokens]
+    def _snippet(self, text: str, field: str, words: frozenset[str]) -> str | None:
+        text = composed(text)
+        tokens = text_analyser(self._text_fields[field]).placed(text[:SCAN_CHARS_MAX])
+        return snippet(text, [Token(t.text, t.start, t.end) for t in tokens], words)
 
     def lookup(self, document_id: str) -> list[int]:
         """Return the ordinal of the document with this id, or nothing."""
@@ -156,11 +161,17 @@ class Generation:
         self.card: GenerationCard = manifest.card()
         self.shards: dict[int, Shard] = {}
         self.refused: dict[int, str] = {}
-        self._fields = manifest.fields
-        self._statistics = statistics
-        self._schema = tantivy_schema(manifest.fields)
-        self._analyse = text_analyser().analyze
-        self._prepare = lru_cache(PREPARED_KEPT)(self._prepare_anew)
+        self.leaving: Mapping[int, int] = {}
+        self._schema = schema = tantivy_schema(manifest.fields)
+        self._fields = fields = manifest.fields
+
+        # It must not know this object: what is in a cycle, and frozen when that was last done,
+        # is never freed, and with it the shards.
+        @lru_cache(PREPARED_KEPT)
+        def prepare_anew(query: Query) -> Prepared:
+            return prepare(query, fields, statistics, schema)
+
+        self._prepare = prepare_anew
 
     @classmethod
     def open(cls, folder: Path, shards: Collection[int]) -> Generation:
@@ -178,22 +189,42 @@ class Generation:
         verify(folder / STATISTICS_FILE, manifest.statistics_sha256)
         generation = cls(manifest, Statistics(folder / STATISTICS_FILE))
         for shard in sorted(shards):
-            generation._open_shard(folder, shard, manifest.shards)
+            generation.take(folder, shard, manifest.shards)
         return generation
 
-    def _open_shard(self, folder: Path, shard: int, entries: Sequence[ShardEntry]) -> None:
+    def adjusted(self, folder: Path, shards: Collection[int], leaving: Mapping[int, int]) -> Self:
+        """Return the same with these shards open too, and others that are to be given up.
+
+        What is open already is shared. Raises BadManifest.
+        """
+        generation = copy.copy(self)
+        generation.shards, generation.refused = {**self.shards}, {**self.refused}
+        generation.leaving = leaving
+        missing = sorted({*shards} - self.shards.keys() - self.refused.keys())
+        entries = read_manifest(folder).shards if missing else ()
+        for shard in missing:
+            generation.take(folder, shard, entries)
+        return generation
+
+    def without(self, shards: Iterable[int], /) -> Self:
+        """Return the same without some shards. Whoever has this one keeps them."""
+        gone = frozenset(shards)
+        generation = copy.copy(self)
+        generation.shards = {s: shard for s, shard in self.shards.items() if s not in gone}
+        generation.leaving = {s: count for s, count in self.leaving.items() if s not in gone}
+        return generation
+
+    def take(self, folder: Path, shard: int, entries: Sequence[ShardEntry]) -> None:
+        """Open one more shard, or note why not: before anybody else has this generation."""
         if not 0 <= shard < len(entries):
             self.refused[shard] = f"there is no shard {shard}"
             return
         try:
             verify_shard(folder, shard, entries[shard])
-            self.shards[shard] = Shard(folder / shard_folder(shard), self._schema)
+            self.shards[shard] = Shard(folder / shard_folder(shard), self._schema, self._fields)
         except (IndexDataError, OSError, ValueError) as error:  # tantivy raises the last two
             self.refused[shard] = str(error)
 
     def prepare(self, query: Query) -> Prepared:
         """Analyse a query and weigh it, for every shard. Raises BadQuery."""
         return self._prepare(query)
-
-    def _prepare_anew(self, query: Query) -> Prepared:
-        return prepare(query, self._fields, self._analyse, self._statistics, self._schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -19,7 +19,9 @@ from prometheus_client.core import (
 )
 
 from leaf.admission import Depth
+from leaf.durations import Histogram
 from leaf.protocol import Kind, RefusalReason
+from leaf.pulse import Pulse
 
 Outcome = (
     RefusalReason
@@ -31,61 +33,16 @@ Outcome = (
     ]
 )
 
-BUCKETS: Final = 25
-"""Exported histogram buckets: bucket i ends at 2**i µs, so the last but one at 8 s."""
-
-LARGEST_US: Final = 2**62
-"""No duration is longer: a hundred thousand years."""
-
-BLOCKED_S: Final = 0.2
-"""A loop later than this did not answer pings in time for anyone to tell it from a dead one."""
-
-
-class Exported(TypedDict):
-    """A histogram as HistogramMetricFamily takes it: buckets are (upper bound, count up to it)."""
-
-    buckets: list[tuple[str, float]]
-    sum_value: float
-
-
-class Histogram:
-    """Durations in buckets of powers of two microseconds: finding one is a ``bit_length``."""
-
-    __slots__ = ("counts", "sum_us")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (LARGEST_US.bit_length() + 1)
-        self.sum_us = 0
-
-    def add(self, took_us: int) -> None:
-        """Count one duration in whole microseconds, 0 or more."""
-        self.counts[took_us.bit_length()] += 1
-        self.sum_us += took_us
-
-    def exported(self) -> Exported:
-        """Return it in the form that Prometheus wants: seconds, counts cumulated."""
-        return {"buckets": self._buckets(), "sum_value": self.sum_us / 1e6}
-
-    def _buckets(self) -> list[tuple[str, float]]:
-        cumulated: list[tuple[str, float]] = []
-        count = 0
-        for exponent in range(BUCKETS - 1):
-            count += self.counts[exponent]
-            cumulated.append((f"{2**exponent / 1e6:g}", float(count)))
-        cumulated.append(("+Inf", float(sum(self.counts))))
-        return cumulated
-
 
 class Ledger:
     """The counts of one leaf. Written and read on the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, pulse: Pulse) -> None:
+        self.pulse = pulse
         self.legs: Counter[tuple[Kind, Outcome]] = Counter()
         self.queue = Histogram()
         self.service = Histogram()
-        self.lag = Histogram()
         self.wasted_us = 0
-        self.blocked_s = 0.0
         self.frames: Counter[str] = Counter()
         self.frame_bytes: Counter[str] = Counter()
         self.dropped_channels = 0
@@ -127,12 +84,6 @@ class Ledger:
         self.frames[direction] += 1
         self.frame_bytes[direction] += length
 
-    def beat(self, late_s: float) -> None:
-        """Note how late the event loop came to a timer of its own."""
-        self.lag.add(int(max(late_s, 0.0) * 1e6))
-        if late_s > BLOCKED_S:
-            self.blocked_s += late_s
-
 
 class Gauges(Protocol):
     """What the collector reads besides the ledger: the state of the leaf at this moment."""
@@ -161,6 +112,7 @@ class LeafCollector:
         """Yield every metric family."""
         yield from self._legs()
         yield from self._traffic()
+        yield from self._pulse()
         yield from self._state()
 
     def _legs(self) -> Iterator[Metric]:
@@ -213,15 +165,23 @@ class LeafCollector:
         for way in ("told", "unsaid", "heard"):
             begun.add_metric([way], ledger.begun[way])
         yield begun
+
+    def _pulse(self) -> Iterator[Metric]:
+        pulse = self._ledger.pulse
         yield HistogramMetricFamily(
             "hedgerow_leaf_loop_lag_seconds",
             "How late the event loop came to a timer of its own.",
-            **ledger.lag.exported(),
+            **pulse.lag.exported(),
         )
         yield CounterMetricFamily(
             "hedgerow_leaf_loop_blocked_seconds",
-            "Time in which the event loop was late by more than 200 ms.",
-            value=ledger.blocked_s,
+            "Time for which the event loop was later than the limit.",
+            value=pulse.blocked_s,
+        )
+        yield HistogramMetricFamily(
+            "hedgerow_leaf_gc_pause_seconds",
+            "Time for which the garbage collector stopped everything.",
+            **pulse.pauses.exported(),
         )
 
     def _state(self) -> Iterator[Metric]:

@@ -15,12 +15,14 @@ import click
 import uvicorn
 import uvloop
 
+from leaf.pulse import Pulse, watched
 from root.app import Root
 from root.budget import BURST_MIN, BURST_QUERIES, BudgetTerms
 from root.clock import PreciseLoop
 from root.config import POLICIES, Settings
 from root.discovery import LEAVES_MAX, Fleet
 from root.errors import OperatorError
+from root.trouble import Trouble, is_loopback
 
 SHUTDOWN_S = 1
 """Answers in work get this long after a signal; everything must be gone in three seconds."""
@@ -61,9 +63,20 @@ _DEFAULTS = Settings()
 @click.option(
     "--canary/--no-canary", default=_DEFAULTS.canary, help="Try unknown queries on one leaf first."
 )
+@click.option(
+    "--slow-queries", default=_DEFAULTS.slow_queries, help="Kept of the slowest of each minute."
+)
+@click.option(
+    "--blocked-ms", default=_DEFAULTS.blocked_ms, help="An event loop later than this is logged."
+)
 @click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
 @click.option(
     "--end-with-parent", is_flag=True, help="End when the process that started this one does."
+)
+@click.option(
+    "--trouble-buttons",
+    is_flag=True,
+    help="Let the page slow, stop and kill leaves; loopback only.",
 )
 @click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning"]))
 def main(**options: Any) -> None:
@@ -76,20 +89,25 @@ def main(**options: Any) -> None:
     try:
         settings = _settings(options)
         urls = _urls(options["leaves"])
+        _check_trouble(options)
         listening = _listen(options["host"], options["port"])
     except OperatorError as error:
         click.echo(f"root: {error}", err=True)
         sys.exit(2)
     with listening:
-        serving = _serve(urls, settings, listening, end_with_parent=options["end_with_parent"])
+        serving = _serve(urls, settings, listening, options)
         uvloop.run(serving, loop_factory=PreciseLoop)
 
 
 async def _serve(
-    urls: list[str], settings: Settings, listening: socket.socket, *, end_with_parent: bool
+    urls: list[str], settings: Settings, listening: socket.socket, options: dict[str, Any]
 ) -> None:
     host, port = listening.getsockname()[:2]
-    root = Root(Fleet(urls, settings.name), settings, lambda fleet: _announce(fleet, host, port))
+    pulse = Pulse(settings.blocked_ms)
+    fleet = Fleet(urls, settings.name)
+    token = os.environ.get("HEDGEROW_ADMIN_TOKEN", "")
+    trouble = Trouble(fleet, token) if options["trouble_buttons"] else None
+    root = Root(fleet, settings, lambda fleet: _announce(fleet, host, port), pulse, trouble)
     config = uvicorn.Config(
         root.app(),
         log_level="warning",
@@ -98,8 +116,11 @@ async def _serve(
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
     server = uvicorn.Server(config)
-    watching = asyncio.create_task(_watch_parent(server)) if end_with_parent else None
-    await server.serve(sockets=[listening])
+    watching = None
+    if options["end_with_parent"]:
+        watching = asyncio.create_task(_watch_parent(server))
+    with watched(pulse):
+        await server.serve(sockets=[listening])
     if watching is not None:
         watching.cancel()
 
@@ -120,6 +141,7 @@ def _announce(fleet: Fleet, host: str, port: int) -> None:
     click.echo(
         f"Hedgerow is ready: {view.documents:,} documents in {len(view.replicas)} shards on "
         f"{len(fleet.channels)} leaves at {base}\n"
+        f"Open {base} in a browser\n"
         f"Try: curl '{base}/search?q={'parse+json' if sample else 'one+or+more+words'}'"
     )
 
@@ -159,6 +181,8 @@ def _unchecked_settings(options: dict[str, Any]) -> Settings:
         ),
         in_flight_max=options["max_in_flight"],
         canary=options["canary"],
+        slow_queries=options["slow_queries"],
+        blocked_ms=options["blocked_ms"],
         seed=options["seed"],
     )
 
@@ -175,6 +199,13 @@ def _urls(leaves: tuple[str, ...]) -> list[str]:
             raise OperatorError(f"--leaf {leaf} is given twice")
         urls.append(url)
     return urls
+
+
+def _check_trouble(options: dict[str, Any]) -> None:
+    """Whoever reaches the page could end leaves: it must be nobody but the people here."""
+    host = options["host"]
+    if options["trouble_buttons"] and not is_loopback(host):
+        raise OperatorError(f"--trouble-buttons needs a --host of this machine alone, not {host}")
 
 
 def _is_address(url: str) -> bool:

@@ -43,7 +43,10 @@ def search_body(
         "next": None,
     }
     if pursuit.request.trace:
-        body["trace"] = [_traced(phase, pursuit) for phase in pursuit.phases]
+        body["trace"] = [
+            trace_of(p.name, p.started_s, p.outcome.decided_s, p.attempts, pursuit.arrived_s)
+            for p in pursuit.phases
+        ]
     return body
 
 
@@ -83,13 +86,19 @@ def _attempts(phases: Sequence[Phase]) -> dict[str, int]:
     return {name: sum(tally[name] for tally in tallies) for name in asdict(Tally())}
 
 
-def _traced(phase: Phase, pursuit: Pursuit) -> dict[str, Any]:
-    arrived_s = pursuit.arrived_s
+def trace_of(
+    phase: str,
+    started_s: float,
+    decided_s: float,
+    attempts: Sequence[Attempt],
+    arrived_s: float,
+) -> dict[str, Any]:
+    """Return a phase with all of its attempts, in milliseconds from the request's arrival."""
     return {
-        "phase": phase.name,
-        "started_ms": milliseconds(phase.started_s - arrived_s),
-        "decided_ms": milliseconds(phase.outcome.decided_s - arrived_s),
-        "attempts": [_traced_attempt(attempt, arrived_s) for attempt in phase.attempts],
+        "phase": phase,
+        "started_ms": milliseconds(started_s - arrived_s),
+        "decided_ms": milliseconds(decided_s - arrived_s),
+        "attempts": [_traced_attempt(attempt, arrived_s) for attempt in attempts],
     }
 
 

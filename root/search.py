@@ -31,6 +31,7 @@ from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.latency import Latency
 from root.ledger import Ledger
+from root.live import Live
 from root.merge import ROUNDING, Finalists, Unreadable, finalists
 from root.pace import Pace
 from root.probation import Probation
@@ -41,6 +42,7 @@ from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
 from root.shapes import subject_of
+from root.slow import SlowQueries
 from root.topology import View
 from root.trials import Trials
 
@@ -76,7 +78,9 @@ class Searches:
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
+        self.live = Live(Random(f"{settings.seed}:live"), now)
         self._random = Random(f"{settings.seed}:replicas")
+        self.slow = SlowQueries(settings.slow_queries)
         self._requests = 0
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
@@ -84,8 +88,11 @@ class Searches:
         pursuit = self._pursue(request, now)
         query = self._query(request, pursuit.view)
         rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
-        found = await self._query_phase(pursuit, query)
-        documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        try:
+            found = await self._query_phase(pursuit, query)
+            documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        finally:
+            self.slow.note(pursuit)
         body = answer.search_body(pursuit, found, documents)
         if rehearsed:
             self.rehearsal.observe(pursuit)
@@ -235,6 +242,8 @@ class Searches:
             ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
+        if terms.probation is not None:
+            self.live.fanned_out(pursuit.phases[-1], pursuit.number)
         return outcome
 
     def _policy(self, request: SearchRequest) -> Policy:

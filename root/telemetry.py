@@ -13,8 +13,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
+from leaf.pulse import Pulse
 from root.discovery import Fleet
 from root.hedging import NEVER_S
 from root.search import Searches
@@ -26,13 +32,13 @@ BUCKETS_S: Final = (
 """Fine where a search on one machine ends, coarse up to the longest timeout."""
 
 BEAT_S: Final = 0.1
-LAG_BUCKETS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""How often the loop measures its own lateness."""
 
 
 class Telemetry:
     """The metrics of one root process."""
 
-    def __init__(self, fleet: Fleet, searches: Searches) -> None:
+    def __init__(self, fleet: Fleet, searches: Searches, pulse: Pulse) -> None:
         """Register everything in a registry of its own."""
         self.registry = CollectorRegistry()
         self.requests = Counter(
@@ -51,26 +57,53 @@ class Telemetry:
         self.in_flight = Gauge(
             "hedgerow_root_requests_in_flight", "Requests in work.", registry=self.registry
         )
+        self.rejections = Counter(
+            "hedgerow_root_rejections",
+            "Requests that got an error instead of an answer, by what was wrong.",
+            ["route", "reason"],
+            registry=self.registry,
+        )
         self.partial = Counter(
             "hedgerow_root_partial_answers",
             "Answers in which a shard was missing.",
             registry=self.registry,
         )
-        self.lag = Histogram(
+        self.pulse = pulse
+        self.registry.register(_Collector(fleet, searches))
+        self.registry.register(_PulseCollector(pulse))
+
+    async def keep_time(self) -> None:
+        """Measure the lateness of the event loop until cancelled."""
+        while True:
+            self.pulse.expect(BEAT_S)
+            await asyncio.sleep(BEAT_S)
+            self.pulse.beat()
+
+
+class _PulseCollector:
+    """Reads how the process is doing."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric family."""
+        pulse = self._pulse
+        yield HistogramMetricFamily(
             "hedgerow_root_loop_lag_seconds",
             "How late the event loop came to a timer of its own.",
-            buckets=LAG_BUCKETS_S,
-            registry=self.registry,
+            **pulse.lag.exported(),
         )
-        self.registry.register(_Collector(fleet, searches))
-
-    async def watch_lag(self) -> None:
-        """Measure the lateness of the event loop until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            due_s = loop.time() + BEAT_S
-            await asyncio.sleep(BEAT_S)
-            self.lag.observe(max(0.0, loop.time() - due_s))
+        yield CounterMetricFamily(
+            "hedgerow_root_loop_blocked_seconds",
+            "Time for which the event loop was later than the limit.",
+            value=pulse.blocked_s,
+        )
+        yield HistogramMetricFamily(
+            "hedgerow_root_gc_pause_seconds",
+            "Time for which the garbage collector stopped everything.",
+            **pulse.pauses.exported(),
+        )
 
 
 class _Collector:
@@ -86,6 +119,7 @@ class _Collector:
         yield from self._hedging()
         yield from self._canaries()
         yield self._resting()
+        yield from self._index()
         yield from self._leaves()
 
     def _attempts(self) -> Iterator[Metric]:
@@ -215,6 +249,22 @@ class _Collector:
         resting.add_metric(["push_back"], float(budget.pushed_back(now)))
         resting.add_metric(["errors"], float(budget.failing(now)))
         return resting
+
+    def _index(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "hedgerow_root_shards_uncovered",
+            "Shards of the generation in use without a connected leaf.",
+            value=len(self._fleet.uncovered or ()),
+        )
+        documents = GaugeMetricFamily(
+            "hedgerow_root_generation_documents",
+            "Documents of each generation that leaves hold; those of the one in use are searched.",
+            labels=["generation", "in_use"],
+        )
+        for name, view in self._fleet.views.items():
+            in_use = "true" if view is self._fleet.current else "false"
+            documents.add_metric([name, in_use], view.documents)
+        yield documents
 
     def _leaves(self) -> Iterator[Metric]:
         connected = GaugeMetricFamily(

@@ -22,7 +22,7 @@ DECISIONS: Final = (
 PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
-    *("root.shapes", "root.canary"),
+    *("root.shapes", "root.canary", "root.live", "root.slow"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),
     *(
         "leaf.protocol",

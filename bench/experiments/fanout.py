@@ -28,12 +28,12 @@ import aiohttp
 import msgspec
 import orjson
 from rich.console import Console
-from rich.progress import Progress
 
 from bench import report
 from bench.echo_floor import Floor, floor
 from bench.fleet import Fleet as Processes
 from bench.fleet import FleetError, Shape, running
+from bench.progress import progress
 from leaf.protocol import ranked
 from root.config import Settings
 from root.discovery import Fleet
@@ -90,12 +90,8 @@ class Results(msgspec.Struct, frozen=True):
 async def run(shards: int, growth: Sequence[int], leaves: int, plan: Plan, seed: int) -> Results:
     """Measure ``shards``, and every number of ``growth``; ``seed`` decides between replicas."""
     sizes = sorted({shards, *growth})
-    with Progress(transient=True) as progress:
-        task = progress.add_task("fan-out", total=len(sizes) * plan.rounds)
-        results = {
-            size: await _measure(size, leaves, plan, seed, lambda: progress.advance(task))
-            for size in sizes
-        }
+    with progress("fan-out", len(sizes) * plan.rounds) as advance:
+        results = {size: await _measure(size, leaves, plan, seed, advance) for size in sizes}
     one = results[shards]
     return Results(
         shards, leaves, one.arms, one.ratios, {str(size): r for size, r in results.items()}
@@ -103,7 +99,7 @@ async def run(shards: int, growth: Sequence[int], leaves: int, plan: Plan, seed:
 
 
 async def _measure(
-    shards: int, leaves: int, plan: Plan, seed: int, advance: Callable[[], None]
+    shards: int, leaves: int, plan: Plan, seed: int, advance: Callable[[float], None]
 ) -> Result:
     shape = Shape(canned=shards, root=False, leaves=leaves, replicas=min(2, leaves))
     with running(shape) as processes:
@@ -116,7 +112,7 @@ async def _measure(
                 order = [ARMS[(i + j) % len(ARMS)] for j in range(len(ARMS))]
                 costs = {n: await _timed(arms[n], counts[n]) for n in order}
                 rounds.append({n: _per_leg(costs[n], counts[n] * shards) for n in ARMS})
-                advance()
+                advance(1)
     return Result(shards, leaves, counts, _medians(rounds), _ratios(rounds))
 
 

@@ -147,6 +147,7 @@ class ScriptedLeaf:
         self.quiet_from_s = math.inf
         self.peers: Mapping[str, ScriptedLeaf] = {}
         self.tells_peers = True
+        self.answered: Callable[[Attempt], None] = lambda _: None
         self._loop = asyncio.get_running_loop()
         self._finished = self._refused = self._dropped = 0
         self._worked_s = 0.0
@@ -321,6 +322,7 @@ class ScriptedLeaf:
         del self._owed[leg.attempt.leg]
         leg.attempt.queue_us = reply.queue_us
         leg.attempt.service_us = reply.service_us
+        self.answered(leg.attempt)
         leg.flight.replied(leg.attempt, reply)
         leg.flight.settle()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.recorder import VALUE_US_MAX, Phases, Recorder
+from bench.confidence import curve, estimate
+from bench.recorder import LAG_MS_MAX, VALUE_US_MAX, Phases, Recorder
 
 
 def test_percentiles_are_those_of_the_values() -> None:
@@ -33,6 +34,44 @@ def test_the_generators_own_lag_is_reported() -> None:
     recorder = Recorder()
     recorder.record_lag(0.25)
     assert recorder.summary().lag_ms_p99 == pytest.approx(250, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("late_ms", "valid"), [(LAG_MS_MAX * 0.9, True), (LAG_MS_MAX * 1.1, False)]
+)
+def test_a_run_that_fell_behind_is_not_valid(late_ms: float, valid: bool) -> None:
+    """More than one request in a hundred was sent later than the limit: the run says so."""
+    recorder = Recorder()
+    for number in range(1000):
+        recorder.record_lag(late_ms / 1000 if number < 11 else 0.0001)
+    assert recorder.summary().valid is valid
+
+
+def test_percentiles_have_the_intervals_of_their_order_statistics() -> None:
+    """Those that the same values have in a list, but for the histogram's digits; open where too
+    few requests were made.
+    """
+    recorder, latencies_s = Recorder(), [0.001 * n for n in range(1, 1001)]
+    for latency_s in latencies_s:
+        recorder.record("complete", latency_s)
+    wanted = estimate(latencies_s, 95.0).times(1000.0)
+    got = recorder.estimate_ms(95.0)
+    assert (got.value, got.low) == pytest.approx((wanted.value, wanted.low), rel=0.002)
+    assert recorder.summary().intervals_ms["p95"] == (got.low, got.high)
+    assert recorder.summary().intervals_ms["p99.9"][1] is None
+
+
+def test_the_distribution_can_be_drawn() -> None:
+    """The same curve as of the values themselves, but for the histogram's digits."""
+    recorder, latencies_ms = Recorder(), list(range(1, 1001))
+    for latency_ms in latencies_ms:
+        recorder.record("complete", latency_ms / 1000)
+    wanted = curve(latencies_ms)
+    assert [p for p, _ in recorder.curve_ms()] == [p for p, _ in wanted]
+    assert [ms for _, ms in recorder.curve_ms()] == pytest.approx(
+        [ms for _, ms in wanted], rel=0.01
+    )
+    assert Recorder().curve_ms() == []
 
 
 @pytest.mark.parametrize(("latency_s", "ms"), [(-1, 0.001), (0, 0.001), (1e9, VALUE_US_MAX / 1000)])

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from bench import report
+from bench.recorder import Recorder
 
 
 def test_the_header_says_how_to_repeat_the_run() -> None:
@@ -25,6 +26,31 @@ def test_the_header_says_how_to_repeat_the_run() -> None:
         "commit",
     ]
     assert all(len(line.split()) > 1 for line in lines)
+
+
+def test_the_header_says_under_what_conditions() -> None:
+    """What was asked, what was injected, and what was real: on the terminal and in pictures."""
+    words = report.Conditions(load="50/s", injected="one stall in a hundred", real="the rest")
+    head, out = report.header("load", 7, conditions=words), io.StringIO()
+    report.show_header(head, Console(file=out))
+    assert "one stall in a hundred" in out.getvalue()
+    assert report.caption(head).splitlines()[1:] == [
+        *("load: 50/s", "injected: one stall in a hundred", "real: the rest")
+    ]
+    assert head.commit in report.caption(head)
+
+
+def test_a_run_that_fell_behind_is_named_invalid() -> None:
+    """With the lag that made it so; a run that kept up is not called names."""
+    early, late, out = Recorder(), Recorder(), io.StringIO()
+    early.record_lag(0.0005)
+    late.record_lag(0.03)
+    runs = {"off": early.summary(), "adaptive": late.summary()}
+    report.show_validity(runs, Console(file=out, width=200))
+    assert "30 ms late: INVALID (adaptive)" in out.getvalue()
+    out.truncate(0)
+    report.show_validity({"off": early.summary()}, Console(file=out, width=200))
+    assert "INVALID" not in out.getvalue()
 
 
 @pytest.mark.parametrize(

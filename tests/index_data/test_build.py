@@ -14,10 +14,12 @@ import pytest
 
 from index_data import build as builder
 from index_data import segment
+from index_data.analysis import text_analyser
 from index_data.build import BadLineFound, BuildRefused, build
 from index_data.manifest import (
     BUILDING_PREFIX,
     MANIFEST_FILE,
+    Field,
     HalfBuilt,
     Manifest,
     generations,
@@ -26,7 +28,6 @@ from index_data.manifest import (
     shard_folder,
     verify_shard,
 )
-from index_data.schema import text_analyser
 from index_data.segment import TooLarge, open_segment, ordinals_of, rows_of
 from index_data.sources import BadLine, Collection, Document, fields_of, jsonl
 from index_data.statistics import Statistics
@@ -76,7 +77,7 @@ def test_statistics_are_those_of_all_documents(collection: Collection, tmp_path:
     """Frequencies and token counts equal those counted one by one over the source."""
     built = build(collection, tmp_path, 3)
     statistics = Statistics(built.folder / "statistics.bin")
-    analyse = text_analyser().analyze
+    analyse = text_analyser(Field("body", "text")).analyze
     bodies = [analyse(x.source["body"]) for x in collection.read() if isinstance(x, Document)]
     assert statistics.documents == len(bodies) == built.manifest.documents
     assert statistics.tokens("body") == sum(map(len, bodies))

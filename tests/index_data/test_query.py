@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from index_data import query as q
+from index_data.analysis import tokens_of
 from index_data.manifest import Field
 from index_data.query import BadQuery, Clause, Everything, Group, Plan, Planner
-from index_data.schema import text_analyser
 
 FIELDS = (
     Field("title", "text", weight=2.0),
@@ -20,7 +20,7 @@ FIELDS = (
 
 def plan(tree: dict[str, Any]) -> Plan:
     """The plan of a tree over three fields."""
-    return Planner(FIELDS, text_analyser().analyze).plan(tree)
+    return Planner(FIELDS, tokens_of).plan(tree)
 
 
 def word(text: str, **more: Any) -> dict[str, Any]:

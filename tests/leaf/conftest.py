@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import orjson
@@ -77,6 +78,7 @@ class FakeGeneration:
         self.card = GenerationCard(name, (100,) * shards, (Field("name", "text"),), 0.01)
         self.shards: Mapping[int, FakeShard] = {s: FakeShard(s) for s in range(shards)}
         self.refused: Mapping[int, str] = {}
+        self.leaving: Mapping[int, int] = {}
         self.prepared = 0
 
     def prepare(self, query: Query, /) -> Any:
@@ -84,6 +86,18 @@ class FakeGeneration:
         if isinstance(query, Word) and query.field == "nowhere":
             raise BadQuery("field 'nowhere' is unknown")
         return query
+
+    def with_shards(self, shards: Iterable[int], leaving: Mapping[int, int]) -> Self:
+        """Return the same as another placement has it."""
+        other = copy.copy(self)
+        other.shards = {s: self.shards.get(s) or FakeShard(s) for s in shards}
+        other.leaving = leaving
+        return other
+
+    def without(self, shards: Iterable[int], /) -> Self:
+        gone = set(shards)
+        staying = {s: n for s, n in self.leaving.items() if s not in gone}
+        return self.with_shards(self.shards.keys() - gone, staying)
 
 
 class FakeTransport(asyncio.Transport):

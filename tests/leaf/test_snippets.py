@@ -9,7 +9,8 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index_data.schema import text_analyser
+from index_data.analysis import text_analyser
+from index_data.manifest import Field
 from leaf.snippets import SNIPPET_CHARS, Token, snippet
 
 words = st.sampled_from(
@@ -32,8 +33,8 @@ texts = st.lists(words, max_size=120).map(" ".join)
 
 def tokens_of(text: str) -> list[Token]:
     """A text's tokens, as the shard makes them."""
-    found = text_analyser().pre_tokenize(text).tokens
-    return [Token(t.text, t.char_offset_from, t.char_offset_to) for t in found]
+    found = text_analyser(Field("body", "text")).placed(text)
+    return [Token(t.text, t.start, t.end) for t in found]
 
 
 def cut(text: str, *wanted: str) -> str | None:

@@ -21,6 +21,7 @@ from bench.simulation.corpus import Corpus
 from bench.simulation.scripted import Script, takes
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
+from leaf.pulse import Pulse
 from root.app import Root
 from root.budget import BudgetTerms
 from root.config import Settings
@@ -109,7 +110,13 @@ class Client:
         await self.run(method, target, exchange)
         return exchange.answer()
 
-    async def run(self, method: str, target: str | bytes, exchange: Exchange) -> None:
+    async def run(
+        self,
+        method: str,
+        target: str | bytes,
+        exchange: Exchange,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
         """Let the application work on an exchange that the test holds in its hands."""
         raw = target.encode() if isinstance(target, str) else target
         path, _, query = raw.partition(b"?")
@@ -123,7 +130,7 @@ class Client:
             "raw_path": path,
             "query_string": query,
             "root_path": "",
-            "headers": [(b"host", b"root")],
+            "headers": [*headers, (b"host", b"root")],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }
@@ -142,7 +149,8 @@ class Served:
         holdings = dealt(SHARDS, leaves=4, replicas=2)
         self.fleet = ScriptedFleet(self.corpus.card, holdings, script, answer=self.corpus.answer)
         self.announced: list[object] = []
-        self.root = Root(self.fleet, settings, self.announced.append)
+        pulse = Pulse(settings.blocked_ms, asyncio.get_running_loop().time)
+        self.root = Root(self.fleet, settings, self.announced.append, pulse)
         self.app = self.root.app()
         self.client = Client(self.app)
 
