@@ -85,6 +85,7 @@ class Fleet:
         self._leaf_ports = ports[1:]
         self._leaves: dict[int, subprocess.Popen[bytes]] = {}
         self._root: subprocess.Popen[bytes] | None = None
+        self._more_roots: list[subprocess.Popen[bytes]] = []
 
     @property
     def root_url(self) -> str:
@@ -110,6 +111,17 @@ class Fleet:
         everyone = (self._root, *self._leaves.values())
         self._wait_ready(f"{self.root_url}/readyz", *everyone)
         self._wait(lambda: all_connected(self.root_url), "some leaf is not connected", *everyone)
+
+    def add_root(self, name: str, *options: str) -> str:
+        """Start one more root over the same leaves; return where it answers, connected to all."""
+        (port,) = free_ports(1)
+        url = f"http://127.0.0.1:{port}"
+        leaves = [option for leaf in self.leaf_urls for option in ("--leaf", leaf)]
+        root = self._spawn(name, ["root", "--port", str(port), "--name", name, *leaves, *options])
+        self._more_roots.append(root)
+        self._wait_ready(f"{url}/readyz", root)
+        self._wait(lambda: all_connected(url), "some leaf is not connected", root)
+        return url
 
     def start(self, ordinal: int) -> None:
         """Start a leaf (again)."""
@@ -139,7 +151,8 @@ class Fleet:
 
     def end(self) -> None:
         """End every process that still runs: asked first, then forced."""
-        processes = [p for p in (self._root, *self._leaves.values()) if p is not None]
+        everyone = (self._root, *self._more_roots, *self._leaves.values())
+        processes = [process for process in everyone if process is not None]
         for process in processes:
             process.send_signal(signal.SIGCONT)
             process.terminate()
