@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bench.commands import live, simulated, table
+from bench.commands import everything, live, simulated, table
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -12,7 +12,7 @@ def main() -> None:
     """Measure what Hedgerow claims."""
 
 
-for family in (live, simulated, table):
+for family in (live, simulated, table, everything):
     for command in family.COMMANDS:
         main.add_command(command)
 

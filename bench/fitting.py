@@ -152,9 +152,7 @@ def fit_base(profile: Profile, row: Row) -> Profile:
     middle_y = sum(y for _, y in points) / len(points)
     sigma = sum((x - middle_x) * (y - middle_y) for x, y in points)
     sigma /= sum((x - middle_x) ** 2 for x, _ in points)
-    return replace(
-        profile, base_median_ms=math.exp(middle_y - sigma * middle_x), base_sigma=sigma
-    )
+    return replace(profile, base_median_ms=math.exp(middle_y - sigma * middle_x), base_sigma=sigma)
 
 
 def residuals(rows: Mapping[str, Row], wanted: Mapping[str, Row]) -> dict[str, Row]:

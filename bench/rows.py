@@ -1,9 +1,9 @@
 """The rows of the table: how long one leaf takes, and how long until most and all have finished.
 
-    one_leaf                 a request to one leaf alone
-    95_percent, 100_percent  from the start of a fan-out until so many of its legs are answered
-    random_leaf_in_fan_out   one leg of it, at random: no request alone, so slower than the first
-    first_leaf               its quickest leg
+one_leaf                 a request to one leaf alone
+95_percent, 100_percent  from the start of a fan-out until so many of its legs are answered
+random_leaf_in_fan_out   one leg of it, at random: no request alone, so slower than the first
+first_leaf               its quickest leg
 """
 
 from __future__ import annotations

@@ -48,15 +48,22 @@ def one(plan: Plan, arm: Arm) -> Simulated:
         times = bounds.clairvoyant(plan, draws, share, lambda s: rows.fan_out([t * 1e3 for t in s]))
         return Simulated(rows, times.extra / times.legs, 0)
 
+    # Without queues every tied copy is dropped unstarted, and has cost nothing.
+    dropped = 0
+
     def watch(whole: Gather, began_s: float) -> None:
+        nonlocal dropped
+        dropped += sum(a.kind == "tied" for a in whole.attempts)
+        assert whole.outcome is not None  # noqa: S101 (it has been decided)
+        waited_ms = (whole.outcome.decided_s - began_s) * 1e3
         won = [(a.ended_s - began_s) * 1e3 for a in whole.attempts if a.fate == "won"]
-        rows.fan_out(won or [0.0])
+        rows.fan_out(won + [waited_ms] * (whole.legs - len(won)))
 
     budget = limited(arm.max_extra_load, plan.leaves) if arm.max_extra_load else UNLIMITED
     times = simulate(plan, draws, arm.policy, budget, watch)
     for took_s in times.one_leaf_s:
         rows.alone(took_s * 1e3)
-    return Simulated(rows, times.extra / times.legs, times.incomplete)
+    return Simulated(rows, (times.extra - dropped) / times.legs, times.incomplete)
 
 
 def every(

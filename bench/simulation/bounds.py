@@ -19,7 +19,6 @@ from itertools import pairwise
 from bench.simulation.profiles import Draws
 from bench.simulation.study import MOST, Plan, Times
 
-
 Watcher = Callable[[Sequence[float]], None]
 """Is told when the legs of each query end, in seconds, ascending."""
 

@@ -41,9 +41,7 @@ def test_what_is_shipped_is_what_the_fit_gives(fitted: fit.Result) -> None:
 
 def test_nothing_is_left_over(fitted: fit.Result) -> None:
     """Six parameters reach six figures, and a line comes close to the three of one leaf."""
-    assert all(
-        abs(cell.fitted_off) < 0.02 for row in fitted.rows.values() for cell in row.values()
-    )
+    assert all(abs(cell.fitted_off) < 0.02 for row in fitted.rows.values() for cell in row.values())
 
 
 def test_a_profile_that_is_off_has_residuals() -> None:
