@@ -2,6 +2,7 @@
 # make test    the whole test suite, live processes included
 # make lint    style, format, types and floors
 # make bench   the benchmarks, tables on the terminal
+# make pictures  the pictures of the page in docs/pictures, of a real fleet
 # make clean   removes what the others made, the sample index included
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ export HEDGEROW_PORT ?= 8080
 export HEDGEROW_LEAF_PORT ?= 8081
 export HEDGEROW_INDEX ?= $(SAMPLE_INDEX)
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench pictures clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -43,6 +44,9 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m bench chaos
 	$(BIN)/python -m bench policies --queries 2000
 	$(BIN)/python -m bench overload
+
+pictures: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.browser.pictures docs/pictures
 
 clean:
 	rm -rf .venv index_data/shards build dist *.egg-info .*_cache .hypothesis .coverage htmlcov

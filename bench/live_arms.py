@@ -134,7 +134,9 @@ def run(
     """Measure all arms at once; ``told`` hears of each request that has ended."""
     with _leaves(plan) as fleet:
         urls = {
-            name: fleet.add_root(f"root-{name}", "--timeout-ms", str(TIMEOUT_MS), *options)
+            name: fleet.start_root(
+                "--name", f"root-{name}", "--timeout-ms", str(TIMEOUT_MS), *options
+            )
             for name, options in arms.items()
         }
         measured = uvloop.run(_drive(plan, urls, told))

@@ -30,6 +30,7 @@ from leaf.config import Config, Place, read_token
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration, Supply
 from leaf.injection import InjectingWorkers
+from leaf.logs import Format, set_up
 from leaf.peers import Peers
 from leaf.plans import SeededPlan, load
 from leaf.pulse import BLOCKED_MS, watched
@@ -99,6 +100,13 @@ BACKLOG: Final = 1024
 )
 @click.option("--name", default="", help="Name of this leaf; leaf<ordinal> unless given.")
 @click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    envvar="HEDGEROW_LEAF_LOG_FORMAT",
+    help="Lines for people, or JSON for machines.",
+)
+@click.option(
     "--blocked-ms",
     type=float,
     default=BLOCKED_MS,
@@ -138,6 +146,7 @@ def main(  # noqa: D103 - click shows a docstring to users
     generations: int,
     background: str,
     name: str,
+    log_format: Format,
     blocked_ms: float,
     interference: str,
     seed: int,
@@ -157,6 +166,7 @@ def main(  # noqa: D103 - click shows a docstring to users
             generations=generations,
             in_step=background == "in-step",
             name=name,
+            log_format=log_format,
             blocked_ms=blocked_ms,
             interference=SeededPlan(interference, plan, seed) if plan else None,
             seed=seed,
@@ -203,9 +213,8 @@ def supply_of(config: Config) -> Supply:
 
 def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
     """Run the leaf until it is told to end. Raises BadSetting."""
-    logging.basicConfig(
-        level=logging.INFO, format=f"{config.name} %(levelname)s %(message)s", stream=sys.stderr
-    )
+    text = f"{config.name} %(levelname)s %(message)s"
+    set_up(config.name, "info", config.log_format, text=text)
     # It would tell of every connection that it is open, and later that it is closed.
     logging.getLogger("websockets").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -12,8 +12,10 @@ from typing import Any, Final, Self
 
 from index_data.manifest import Field, GenerationCard
 from leaf.config import Place
+from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration
 from leaf.protocol import FetchedDocument, Query
+from leaf.selection import Selection
 
 HITS: Final = 10
 """Hits of each shard: a page."""
@@ -47,6 +49,10 @@ class CannedShard:
         if k < HITS:
             return HITS, self._scores[:k], self._ordinals[:k]
         return HITS, self._scores, self._ordinals
+
+    def select(self, prepared: Any, selected: Any, k: int, /) -> tuple[Any, ...]:  # noqa: ARG002
+        """Select nothing: no selection is ever prepared."""
+        return 0, 0.0, ([], []), []
 
     def fetch(
         self,
@@ -89,6 +95,10 @@ class CannedGeneration:
 
     def prepare(self, query: Query, /) -> None:
         """Have nothing to prepare."""
+
+    def selected(self, selection: Selection, /) -> None:  # noqa: ARG002
+        """Refuse: there is nothing to filter, sort or count by. Raises BadQuery."""
+        raise BadQuery("canned answers cannot be filtered, sorted or counted")
 
     def without(self, shards: Iterable[int], /) -> Self:  # noqa: ARG002
         """Return the same: no placement is chosen for canned shards, and none is given up."""

@@ -17,6 +17,7 @@ from index_data.placement import (
 )
 from leaf.admission import QUEUE_LEGS_MAX
 from leaf.errors import BadSetting
+from leaf.logs import Format
 from leaf.plans import SeededPlan
 from leaf.pulse import BLOCKED_MS, BLOCKED_MS_MAX
 from leaf.workers import WORKERS_MAX
@@ -90,6 +91,7 @@ class Config:
     queue_legs: int = QUEUE_LEGS_MAX
     name: str = ""
     domain: str = ""
+    log_format: Format = "text"
     blocked_ms: float = BLOCKED_MS
     interference: SeededPlan | None = None
     seed: int = 0

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, Self
 from index_data.manifest import GenerationCard
 from leaf.errors import BadSetting
 from leaf.protocol import FetchedDocument, Query
+from leaf.selection import Selection
 
 UNUSED_S: Final = 60.0
 """A superseded generation goes after this long without an ask: a query that started on it
@@ -29,6 +30,9 @@ class HeldShard(Protocol):
 
     def search(self, prepared: Any, k: int, /) -> tuple[int, list[float], list[int]]:
         """Return the total, and scores and ordinals of the best ``k``, best first."""
+
+    def select(self, prepared: Any, selected: Any, k: int, /) -> tuple[Any, ...]:
+        """Return total, best, ranked and facets, as Hits has them, of a selection."""
 
     def fetch(
         self,
@@ -65,6 +69,9 @@ class HeldGeneration(Protocol):
 
     def prepare(self, query: Query, /) -> Any:
         """Do once what all shards need of a query. Raises BadQuery."""
+
+    def selected(self, selection: Selection, /) -> Any:
+        """Do once what all shards need of a selection. Raises BadQuery."""
 
     def without(self, shards: Iterable[int], /) -> Self:
         """Return the same without some shards. Whoever has this one keeps them."""

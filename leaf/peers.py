@@ -24,8 +24,8 @@ from websockets.exceptions import WebSocketException
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
-from leaf.admission import Bite
 from leaf.asks import Task
+from leaf.lines import Bite
 from leaf.protocol import CHANNEL_PATH, FRAME_BYTES_MAX, PEERS_MAX, PROTOCOL_VERSION
 from leaf.telemetry import Ledger
 

@@ -31,7 +31,7 @@ from index_data.manifest import (
     verify,
     verify_shard,
 )
-from index_data.query import Clause
+from index_data.plan import Clause
 from index_data.schema import ID_FIELD, tantivy_schema
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
@@ -39,7 +39,10 @@ from leaf.compile import Prepared, prepare
 from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, Query
 from leaf.scoring import exact_score
+from leaf.selecting import Selected, select, selected
+from leaf.selection import Selection
 from leaf.snippets import SCAN_CHARS_MAX, Token, snippet
+from leaf.wanted import Wanted
 
 __all__ = ["BadQuery", "Generation", "Prepared", "Shard"]
 
@@ -72,11 +75,28 @@ class Shard:
         query = prepared.for_shard(self._weigh)
         if query is None:
             return 0, [], []
+        total, scores, documents = self._ranked(query, k)
+        ordinals = self._ordinals
+        return total, scores, [ordinals[document] for document in documents]
+
+    def select(self, prepared: Prepared, selected: Selected, k: int) -> tuple[Any, ...]:
+        """Return total, best, ranked and facets, as Hits has them, of a selection.
+
+        Raises BadQuery.
+        """
+        query = prepared.for_shard(self._weigh) or tantivy.Query.empty_query()
+        k = min(k, self.documents)
+        found = select(self._searcher, query, selected, k, self._ranked, self._ordinals)
+        values, documents = found.columns
+        columns = values, [self._ordinals[document] for document in documents]
+        return found.total, found.best, columns, found.facets
+
+    def _ranked(self, query: tantivy.Query, k: int) -> tuple[int, list[float], list[int]]:
+        """Return how many documents match, and scores and numbers of the best ``k``."""
         found = self._searcher.search(query, max(1, min(k, len(self._ordinals))))
         total: int = found.count  # type: ignore[attr-defined]  # missing in tantivy's stubs
         hits = found.hits[:k]
-        ordinals = self._ordinals
-        return total, [score for score, _ in hits], [ordinals[place.doc] for _, place in hits]
+        return total, [score for score, _ in hits], [place.doc for _, place in hits]
 
     def _weigh(self, clause: Clause, match: tantivy.Query, factor: float) -> tantivy.Query | None:
         """Return the clause boosted so that its idf here becomes its idf in the whole."""
@@ -118,7 +138,7 @@ class Shard:
         if prepared is not None:
             highlights = self._highlights(prepared, source, highlight)
             if prepared.probe is not None:
-                score = exact_score(prepared.probe, self._searcher, document, prepared.weighed)
+                score = exact_score(prepared.probe, self._searcher, document, prepared.parts)
         chosen = (
             source if fields is None else {name: source[name] for name in fields if name in source}
         )
@@ -135,18 +155,18 @@ class Shard:
     ) -> dict[str, str]:
         highlights = {}
         for field in highlight:
-            words, value = prepared.words.get(field), source.get(field)
+            wanted, value = prepared.wanted.get(field), source.get(field)
             for text in value if isinstance(value, list) else [value]:
-                piece = self._snippet(text, field, words) if words and text else None
+                piece = self._snippet(text, field, wanted) if wanted and text else None
                 if piece is not None:
                     highlights[field] = piece
                     break
         return highlights
 
-    def _snippet(self, text: str, field: str, words: frozenset[str]) -> str | None:
+    def _snippet(self, text: str, field: str, wanted: Wanted) -> str | None:
         text = composed(text)
         tokens = text_analyser(self._text_fields[field]).placed(text[:SCAN_CHARS_MAX])
-        return snippet(text, [Token(t.text, t.start, t.end) for t in tokens], words)
+        return snippet(text, [Token(t.text, t.start, t.end) for t in tokens], wanted)
 
     def lookup(self, document_id: str) -> list[int]:
         """Return the ordinal of the document with this id, or nothing."""
@@ -171,7 +191,11 @@ class Generation:
         def prepare_anew(query: Query) -> Prepared:
             return prepare(query, fields, statistics, schema)
 
-        self._prepare = prepare_anew
+        @lru_cache(PREPARED_KEPT)
+        def select_anew(selection: Selection) -> Selected:
+            return selected(selection, fields, schema)
+
+        self._prepare, self._select = prepare_anew, select_anew
 
     @classmethod
     def open(cls, folder: Path, shards: Collection[int]) -> Generation:
@@ -228,3 +252,7 @@ class Generation:
     def prepare(self, query: Query) -> Prepared:
         """Analyse a query and weigh it, for every shard. Raises BadQuery."""
         return self._prepare(query)
+
+    def selected(self, selection: Selection) -> Selected:
+        """Make the filters of a selection, for every shard. Raises BadQuery."""
+        return self._select(selection)

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from leaf.admission import AdmissionQueue, Bite, Depth
+from leaf.admission import AdmissionQueue, Depth
 from leaf.asks import Finished, Performer, Sink, Task, refuse
+from leaf.lines import Bite
 from leaf.protocol import RefusalReason
 
 log = logging.getLogger(__name__)

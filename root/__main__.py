@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import socket
 import sys
-from typing import Any
+import time
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 import uvicorn
 import uvloop
 
+from leaf.logs import set_up
 from leaf.pulse import Pulse, watched
+from root import tracing
 from root.app import Root
 from root.budget import BURST_MIN, BURST_QUERIES, BudgetTerms
 from root.clock import PreciseLoop
@@ -23,6 +26,9 @@ from root.config import POLICIES, Settings
 from root.discovery import LEAVES_MAX, Fleet
 from root.errors import OperatorError
 from root.trouble import Trouble, is_loopback
+
+if TYPE_CHECKING:
+    from root.spans import Spans
 
 SHUTDOWN_S = 1
 """Answers in work get this long after a signal; everything must be gone in three seconds."""
@@ -79,17 +85,32 @@ _DEFAULTS = Settings()
     help="Let the page slow, stop and kill leaves; loopback only.",
 )
 @click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning"]))
+@click.option(
+    "--log-format",
+    default="text",
+    type=click.Choice(["text", "json"]),
+    help="Lines for people, or JSON for machines.",
+)
+@click.option(
+    "--spans",
+    default="none",
+    type=click.Choice(["none", "otlp"]),
+    help="Where to send a span an attempt.",
+)
 def main(**options: Any) -> None:
     """Split queries over leaves, hedge the slow ones, merge the answers."""
-    logging.basicConfig(
-        level=options["log_level"].upper(),
-        format="%(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
+    set_up(
+        options["name"],
+        options["log_level"],
+        options["log_format"],
+        tracing.known,
+        text="%(levelname)s %(name)s: %(message)s",
     )
     try:
         settings = _settings(options)
         urls = _urls(options["leaves"])
         _check_trouble(options)
+        _check_spans(options["spans"])
         listening = _listen(options["host"], options["port"])
     except OperatorError as error:
         click.echo(f"root: {error}", err=True)
@@ -108,6 +129,9 @@ async def _serve(
     token = os.environ.get("HEDGEROW_ADMIN_TOKEN", "")
     trouble = Trouble(fleet, token) if options["trouble_buttons"] else None
     root = Root(fleet, settings, lambda fleet: _announce(fleet, host, port), pulse, trouble)
+    spans = _spans(options["spans"], settings.name)
+    if spans is not None:
+        root.searches.watchers.append(spans.note)
     config = uvicorn.Config(
         root.app(),
         log_level="warning",
@@ -115,7 +139,7 @@ async def _serve(
         ws="none",
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, root)
     watching = None
     if options["end_with_parent"]:
         watching = asyncio.create_task(_watch_parent(server))
@@ -123,6 +147,36 @@ async def _serve(
         await server.serve(sockets=[listening])
     if watching is not None:
         watching.cancel()
+    if spans is not None:
+        spans.close()
+
+
+def _spans(where: str, name: str) -> Spans | None:
+    if where == "none":
+        return None
+    # Imported here: the package behind it is not needed otherwise, and may not be there.
+    from root.spans import exported  # noqa: PLC0415
+
+    return exported(name, time.time() - asyncio.get_running_loop().time())
+
+
+def _check_spans(where: str) -> None:
+    """Raise OperatorError where spans are asked for and cannot be written."""
+    if where != "none" and find_spec("opentelemetry.exporter") is None:
+        raise OperatorError(f"--spans {where} needs a package: pip install 'hedgerow[otel]'")
+
+
+class _Server(uvicorn.Server):
+    """Sends those away who watch before it waits for answers in work."""
+
+    def __init__(self, config: uvicorn.Config, root: Root) -> None:
+        super().__init__(config)
+        self._root = root
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As the library's."""
+        self._root.viewers.end()
+        await super().shutdown(sockets)
 
 
 async def _watch_parent(server: uvicorn.Server) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from leaf.protocol import FetchedDocument
+from root.facets import facets_body, nothing_counted
 from root.ledger import Tally
 from root.merge import Candidate, Finalists
 from root.pursuit import Phase, Pursuit
@@ -28,7 +29,7 @@ def search_body(
     body: dict[str, Any] = {
         "hits": _hits(found, documents, pursuit.request.k),
         "total": {"value": found.total, "relation": "gte" if missing else "eq"},
-        "facets": {},
+        "facets": _facets(pursuit),
         "coverage": {
             "complete": not missing,
             "shards": len(view.replicas),
@@ -41,6 +42,7 @@ def search_body(
         "generation": view.card.generation,
         "took_ms": 0.0,
         "next": None,
+        "warnings": [fault._asdict() for fault in pursuit.faults],
     }
     if pursuit.request.trace:
         body["trace"] = [
@@ -53,6 +55,14 @@ def search_body(
 def milliseconds(seconds: float) -> float:
     """Return seconds as milliseconds, to the microsecond."""
     return round(seconds * 1000.0, 3)
+
+
+def _facets(pursuit: Pursuit) -> dict[str, Any]:
+    selection, asked = pursuit.selection, pursuit.request.facets
+    if selection is None or not asked:
+        return {}
+    facets = pursuit.facets or nothing_counted(selection.facets)
+    return facets_body(asked, selection.facets, facets, pursuit.view.card.fields)
 
 
 def _hits(

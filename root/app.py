@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -19,6 +20,7 @@ import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -42,6 +44,7 @@ from root.requests import parameters, search_from_json, search_from_query_string
 from root.search import RETRY_AFTER_S, Searches
 from root.snapshot import snapshot
 from root.telemetry import Telemetry
+from root.tracing import Traced
 from root.trouble import Trouble
 from root.viewers import EVERY_S, Viewers
 
@@ -103,6 +106,7 @@ class Root:
         app = Starlette(
             routes=[*routes, *Page(routes).routes()],
             exception_handlers={HTTPException: _http_problem},
+            middleware=[Middleware(Traced, os.urandom)],
             lifespan=self._lifespan,
         )
         app.router.redirect_slashes = False

@@ -93,6 +93,8 @@ def written_ask(group: Group, now: float) -> dict[str, Any]:
         written["ordinals"] = [ask.ordinals[shard] for shard in shards]
     if ask.query is not None:
         written["query"] = ask.query
+    if ask.trace:
+        written["trace"] = ask.trace
     if twins:
         peers = {url: number for number, url in enumerate(dict.fromkeys(twins.values()))}
         numbers = [peers[twins[leg]] if leg in twins else None for leg in range(len(shards))]

@@ -32,8 +32,8 @@ WINDOWS: Final = 13
 SECONDS: Final = 60
 """How many differences of counters are kept."""
 
-LEGS_PER_S: Final = 50_000.0
-"""A leg costs 0.1 µs, so all of it half a per cent of a core."""
+LEGS_PER_S: Final = 20_000.0
+"""A leg costs up to 0.25 µs, so all of it half a per cent of a core."""
 
 MOST: Final = 0.95
 """The share of a query's leaves of the middle row."""

@@ -32,6 +32,10 @@ to the page (a word that stands once in each of a thousand titles of one length)
 settles the order: the same on every replica and for every page, but, where shards differ in
 their average lengths, not quite the single index's."""
 
+PATTERN_FINALISTS_MAX = 100
+"""The same for a query that looks up any number of terms: to score a document again costs a leaf
+as much as to search all of the shard."""
+
 SIGNIFICANT_DIGITS = 5
 """What two equal scores agree in whatever ROUNDING did to them, but for one in fifty."""
 
@@ -95,13 +99,18 @@ class Finalists:
 
 
 def finalists(
-    replies: Sequence[tuple[int, ShardHits]], offset: int, k: int, slack: float
+    replies: Sequence[tuple[int, ShardHits]],
+    offset: int,
+    k: int,
+    slack: float,
+    finalists_max: int = FINALISTS_MAX,
 ) -> Finalists:
     """Return the candidates for results ``offset`` to ``offset + k``.
 
     Every score must be within ``slack / 2``, relatively, of the exact one, so that two whose
     ratio is below ``1 - slack`` never change places. With ``slack`` 0 scores are exact, and
-    there are never more than ``k`` finalists.
+    there are never more than ``k`` finalists. Of more than ``k + finalists_max`` that may be on
+    the page, none is: their order is settled here.
     """
     total = sum(hits.total for _, hits in replies)
     if offset >= total:
@@ -120,7 +129,7 @@ def finalists(
     last = -candidates[min(offset + k, len(candidates)) - 1].negative_score
     until = bisect_right(candidates, -last * (1.0 - slack), key=_negative_score)
     certain = _surely_before(candidates, offset, slack)
-    if until - certain > k + FINALISTS_MAX:
+    if until - certain > k + finalists_max:
         candidates.sort(key=_without_rounding)
         return Finalists(candidates[offset : offset + k], 0, total, settled=True)
     return Finalists(candidates[certain:until], offset - certain, total)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -20,8 +20,15 @@ from typing import Any, Final
 
 import msgspec
 
-from leaf.protocol import Documents, FetchBody, FetchedDocument, LookupBody, Query, SearchBody
-from root import answer
+from leaf.protocol import (
+    Documents,
+    FetchBody,
+    FetchedDocument,
+    LookupBody,
+    Query,
+    SearchBody,
+)
+from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
 from root.discovery import Fleet
@@ -29,22 +36,25 @@ from root.enough import Enough
 from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
+from root.language import parse
 from root.latency import Latency
 from root.ledger import Ledger
 from root.live import Live
-from root.merge import ROUNDING, Finalists, Unreadable, finalists
+from root.merge import FINALISTS_MAX, PATTERN_FINALISTS_MAX, ROUNDING, Finalists, Unreadable
 from root.pace import Pace
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
-from root.query import check_text, check_tree, cost_class, is_exact, parse
+from root.query import PATTERNS, check_text, check_tree, combined, cost_class, is_exact
 from root.race import Terms
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
+from root.selection import cost_class_of, described, selection_of
 from root.shapes import subject_of
 from root.slow import SlowQueries
 from root.topology import View
 from root.trials import Trials
+from root.window import Window, page_of
 
 log = logging.getLogger(__name__)
 
@@ -81,18 +91,21 @@ class Searches:
         self.live = Live(Random(f"{settings.seed}:live"), now)
         self._random = Random(f"{settings.seed}:replicas")
         self.slow = SlowQueries(settings.slow_queries)
+        self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note]
+        """Are told of each search that is over, however it ended."""
         self._requests = 0
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
         """Return the body of the answer. Raises CallerError or FleetError."""
         pursuit = self._pursue(request, now)
-        query = self._query(request, pursuit.view)
+        query = self._query(pursuit)
         rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
         try:
             found = await self._query_phase(pursuit, query)
             documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
         finally:
-            self.slow.note(pursuit)
+            for note in self.watchers:
+                note(pursuit)
         body = answer.search_body(pursuit, found, documents)
         if rehearsed:
             self.rehearsal.observe(pursuit)
@@ -102,7 +115,7 @@ class Searches:
     async def candidates(self, request: SearchRequest, now: float) -> Finalists:
         """Return what phase one alone comes to: who may be on the page, and the total."""
         pursuit = self._pursue(request, now)
-        return await self._query_phase(pursuit, self._query(request, pursuit.view))
+        return await self._query_phase(pursuit, self._query(pursuit))
 
     async def document(self, document_id: str, now: float) -> dict[str, Any]:
         """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
@@ -116,7 +129,7 @@ class Searches:
             pursuit.deadline_s,
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        found = self._merged(pursuit, outcome, 0, 1, 0.0)
+        found = self._merged(pursuit, outcome, Window(0, 1))
         if not found.candidates and pursuit.missing:
             raise NotCovered("shards that may hold the document did not answer")
         if not found.candidates:
@@ -148,7 +161,7 @@ class Searches:
     async def _query_phase(self, pursuit: Pursuit, query: Query) -> Finalists:
         request = pursuit.request
         slack = 0.0
-        if not is_exact(query):
+        if not (is_exact(query) or self._is_sorted(pursuit)):
             slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
         depth = request.offset + request.k
         depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
@@ -157,7 +170,9 @@ class Searches:
             pursuit, query, depth, pursuit.deadline_s - FETCH_SHARE * left_s
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        return self._merged(pursuit, outcome, request.offset, request.k, slack)
+        patterns = cost_class(query) == PATTERNS
+        most = PATTERN_FINALISTS_MAX if patterns else FINALISTS_MAX
+        return self._merged(pursuit, outcome, Window(request.offset, request.k, slack, most))
 
     async def _ask_all(
         self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
@@ -165,13 +180,19 @@ class Searches:
         """Ask every shard; first one of them alone, where the query may do harm, and then the
         others, if it has passed and there are any.
         """
-        history, body = cost_class(query), msgspec.json.encode(SearchBody(query, depth))
+        selection = pursuit.selection
+        history = cost_class_of(selection, cost_class(query))
+        body = msgspec.json.encode(SearchBody(query, depth, selection))
         if not self.settings.canary:
             enough = self._enough(pursuit)
             return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
-        subject = subject_of(query, depth, body)
+        subject = subject_of(query, depth, body, described(selection))
         # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
-        ask = Ask("search", pursuit.view.card.generation, body, deadline_s, query=pursuit.number)
+        ask = Ask(
+            *("search", pursuit.view.card.generation, body, deadline_s),
+            query=pursuit.number,
+            trace=tracing.outgoing(),
+        )
         new_terms = partial(self._terms, history, pursuit.arrived_s)
         first = await self.trials.first_shard(pursuit, subject, history, ask, new_terms)
         if first is not None and len(first.replies) in {0, len(pursuit.view.replicas)}:
@@ -187,18 +208,20 @@ class Searches:
         replies = sorted([*tried.items(), *outcome.replies], key=itemgetter(0))
         return replace(outcome, replies=replies)
 
-    def _merged(
-        self, pursuit: Pursuit, outcome: Outcome, offset: int, k: int, slack: float
-    ) -> Finalists:
+    def _merged(self, pursuit: Pursuit, outcome: Outcome, window: Window) -> Finalists:
         """Return the finalists; a shard whose hits cannot be read counts as one that failed."""
         replies = outcome.replies
         while True:
             try:
-                return finalists(replies, offset, k, slack)
+                return page_of(pursuit, replies, window)
             except Unreadable as error:
                 log.warning("%s", error)
                 pursuit.missing.setdefault(error.shard, "error")
                 replies = [reply for reply in replies if reply[0] != error.shard]
+
+    @staticmethod
+    def _is_sorted(pursuit: Pursuit) -> bool:
+        return pursuit.selection is not None and bool(pursuit.selection.sort)
 
     async def _fetch_phase(
         self, pursuit: Pursuit, query: Query | None, found: Finalists
@@ -236,7 +259,9 @@ class Searches:
         shards = [(shard, view.replicas[shard]) for shard in wanted if shard not in without]
         gather = Gather(shards, policy, terms, deadline_s, enough)
         ask = Ask(
-            kind, view.card.generation, body, deadline_s, request.priority, ordinals, pursuit.number
+            *(kind, view.card.generation, body, deadline_s, request.priority, ordinals),
+            query=pursuit.number,
+            trace=tracing.outgoing(),
         )
         if isinstance(policy, Tied):
             ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
@@ -274,16 +299,26 @@ class Searches:
         self.probation.look(view.replicas, now)
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         self._requests += 1
-        return Pursuit(view, now, now + timeout_ms / 1000.0, request, self._requests)
+        tracing.query_number.set(self._requests)
+        deadline_s = now + timeout_ms / 1000.0
+        pursuit = Pursuit(view, now, deadline_s, request, self._requests, tracing.current.get())
+        pursuit.selection = selection_of(
+            request.filter, request.sort, request.facets, view.card.fields
+        )
+        return pursuit
 
-    def _query(self, request: SearchRequest, view: View) -> Query:
+    def _query(self, pursuit: Pursuit) -> Query:
+        request, view = pursuit.request, pursuit.view
         self._check_names(request, view)
-        names = [f.name for f in view.card.fields]
+        fields = {f.name: f for f in view.card.fields}
         if request.q is not None:
-            return parse(request.q, names)
-        assert request.query is not None  # noqa: S101 (the request was validated)
-        check_tree(request.query, names)
-        return request.query
+            reading = parse(request.q, fields, strict=request.strict)
+            query, pursuit.faults = reading.query, reading.faults
+        else:
+            assert request.query is not None  # noqa: S101 (the request was validated)
+            query = request.query
+            check_tree(query, fields)
+        return query if request.combine == "sum" else combined(query, request.tie_breaker)
 
     def _check_names(self, request: SearchRequest, view: View) -> None:
         text_fields = {f.name for f in view.card.fields if f.type == "text"}

@@ -37,6 +37,7 @@ class SlowQuery:
     """
 
     number: int
+    trace_id: str | None
     arrived_s: float
     took_s: float
     request: SearchRequest
@@ -89,6 +90,7 @@ class SlowQueries:
 def _slow(pursuit: Pursuit, took_s: float) -> SlowQuery:
     return SlowQuery(
         number=pursuit.number,
+        trace_id=pursuit.trace.trace_id if pursuit.trace else None,
         arrived_s=pursuit.arrived_s,
         took_s=took_s,
         request=pursuit.request,
@@ -104,6 +106,7 @@ def _times_of(phase: Phase) -> tuple[str, float, float, Sequence[Attempt]]:
 def _described(slow: SlowQuery, now: float) -> dict[str, Any]:
     return {
         "number": slow.number,
+        "trace_id": slow.trace_id,
         "seconds_ago": round(now - slow.arrived_s, 3),
         "took_ms": milliseconds(slow.took_s),
         "request": slow.request,

@@ -40,6 +40,8 @@ HEADERS: Final = {
     "x-accel-buffering": "no",  # a proxy that collects a page first would never show any
 }
 
+GOODBYE: Final = b""
+
 Snapshot = Callable[[], dict[str, Any]]
 
 
@@ -62,6 +64,11 @@ class Viewers:
             self._next.set_result(self.event())
             self._next = asyncio.get_running_loop().create_future()
 
+    def end(self) -> None:
+        """Let everybody go: the root is to end, and would wait for them."""
+        self._next.set_result(GOODBYE)
+        self._next = asyncio.get_running_loop().create_future()
+
     def event(self) -> bytes:
         """Return the state of now as one event."""
         return b"data: " + orjson.dumps(self._snapshot()) + b"\n\n"
@@ -82,9 +89,11 @@ class Viewers:
         try:
             event = self.event()
             while not left.done():
-                coming = self._next
+                coming, more = self._next, event != GOODBYE
                 async with asyncio.timeout(WRITE_S):
-                    await send({"type": "http.response.body", "body": event, "more_body": True})
+                    await send({"type": "http.response.body", "body": event, "more_body": more})
+                if not more:
+                    return
                 await asyncio.wait((left, coming), return_when=asyncio.FIRST_COMPLETED)
                 if coming.done():
                     event = coming.result()

@@ -55,6 +55,16 @@ RUNS: Final[Mapping[str, Sequence[Run]]] = {
         Run("bigtable", (), ("--seconds", "30")),
         Run("bigtable-simulated", SIMULATED, (*SIMULATED, "--queries", "3000")),
     ],
+    "tied": [
+        Run("tied", (), ("--reads", "300", "--load", "0.5")),
+        Run("tied-simulated", SIMULATED, (*SIMULATED, "--reads", "3000", "--load", "0.5")),
+    ],
+    "mirrored-reads": [
+        Run("mirrored-reads", (), ("--reads", "300")),
+        Run("mirrored-reads-simulated", SIMULATED, (*SIMULATED, "--reads", "10000")),
+    ],
+    "together": [Run("together", (), ("--scale", "0.2")), Run("together-simulated", SIMULATED)],
+    "pressure": [Run("pressure", (), ("--seconds", "8"))],
     "fanout": [Run("fanout")],
     "search": [Run("search", (), ("--rate", "50"))],
     "agree": [Run("agree", (), ("--queries", "200"))],

@@ -196,8 +196,13 @@ class BareRoot:
         self._random = Random(f"{seed}:replicas")
         self._view = fleet.view()
 
-    async def query(self, timeout_s: float | None = None, body: bytes = b"{}") -> Seen:
-        """Ask every shard once; with every leaf lost, as if one had been lost just now."""
+    async def query(
+        self, timeout_s: float | None = None, body: bytes = b"{}", number: int | None = None
+    ) -> Seen:
+        """Ask every shard once; with every leaf lost, as if one had been lost just now.
+
+        ``number`` decides what injected trouble the query meets.
+        """
         now = asyncio.get_running_loop().time()
         deadline_s = now + (timeout_s or self.timeout_s)
         terms = Terms(
@@ -210,7 +215,8 @@ class BareRoot:
         self.probation.look(self._view.replicas, now)
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
         self._ties += 1
-        ask = Ask("search", GENERATION, body, deadline_s, tie=f"{self.seed}:{self._ties}")
+        generation, tie = self._view.card.generation, f"{self.seed}:{self._ties}"
+        ask = Ask("search", generation, body, deadline_s, query=number, tie=tie)
         outcome = await scatter(gather, ask, self.fleet)
         return Seen(now, asyncio.get_running_loop().time() - now, outcome, gather)
 

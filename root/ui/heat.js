@@ -1,4 +1,4 @@
-// The heat map: a tile a leaf, shaded by how many times its peers' median a leg takes there.
+// The heat map: a tile a leaf, shaded by how many times the fleet's median a leg takes there.
 
 import { el, ms } from "./dom.js";
 

@@ -72,7 +72,7 @@ function build() {
     load: load(),
   };
   const head = ["milliseconds", "p50", "p95", "p99"].map((name, i) => el("th", { scope: "col", class: i ? "number" : null }, name));
-  const table = el("table", { class: "tail" }, el("thead", {}, el("tr", {}, head)), made.table);
+  const table = el("table", { class: "tail", "aria-label": "Percentiles in milliseconds" }, el("thead", {}, el("tr", {}, head)), made.table);
   made.troublePanel = panel(
     "Trouble a leaf",
     "On this machine only. Ask steadily, then slow, stop or kill a leaf, and watch the figures above.",
@@ -84,7 +84,7 @@ function build() {
     el(
       "div",
       { class: "panels" },
-      panel("Leaves", "Time of a leg, smoothed. The shade says how many times its peers' median; the strip is the last minute.", made.leaves.node),
+      panel("Leaves", "Time of a leg, smoothed. The shade says how many times the fleet's median that is; the strip is the last minute.", made.leaves.node),
       panel("When so many leaves of a query have answered", "From the start of its fan-out, measured at the root, last minute.", table, made.tailNote),
       panel("What requests took", "From arrival to answer, last minute.", made.distribution),
       panel("Hedging against its budget", "Attempts beyond one a leg, last minute.", made.hedging),
@@ -120,7 +120,7 @@ function judge({ uncovered, leaves, minute, generation }, worst) {
   const sentences = lost.map((leaf) => `${short(leaf)} is lost: ${leaf.problem}.`);
   if (worst) {
     const probation = worst.state === "probation" ? ", and on probation" : "";
-    sentences.push(`${short(worst)} is slow: ${ms(worst.latency_ms)} ms a leg, ${worst.times.toFixed(0)} times its peers' median${probation}.`);
+    sentences.push(`${short(worst)} is slow: ${ms(worst.latency_ms)} ms a leg, ${worst.times.toFixed(0)} times the fleet's median${probation}.`);
   }
   if (sentences.length) return say("warn", sentences.join(" "));
   if (!minute.requests.count) return say("quiet", "All leaves are well. Nobody has searched in the last minute.");

@@ -122,7 +122,7 @@ function row(leg, width) {
   const track = el(
     "span",
     { class: "track", style: { "--lanes": lanes.length } },
-    lanes.flatMap((lane, i) => lane.map((one, j) => bar(one, lane[j + 1], i, width))),
+    lanes.flatMap((lane, i) => lane.flatMap((one, j) => bar(one, lane[j + 1], i, width))),
   );
   const button = el(
     "button",
@@ -152,17 +152,16 @@ function bar(one, next, lane, width) {
   const sign = one.raced || one.fate !== "won" ? FATES[one.fate].sign : "";
   const mark = `${KINDS[one.kind].letter}${sign}`;
   const room = 100 * ((next?.sent_ms ?? width) / width) - left - length;
-  return el(
-    "span",
-    {
-      class: "try",
-      "data-kind": one.kind,
-      "data-fate": one.fate,
-      "data-phase": one.phase,
-      style: { left: `${left}%`, width: `${length}%`, "--lane": lane },
-    },
-    mark ? el("span", { class: room < MARK_SHARE ? "mark-in" : "mark-out" }, mark) : null,
-  );
+  const drawn = el("span", {
+    class: "try",
+    "data-kind": one.kind,
+    "data-fate": one.fate,
+    "data-phase": one.phase,
+    style: { left: `${left}%`, width: `${length}%`, "--lane": lane },
+  });
+  if (!mark) return [drawn];
+  const place = room < MARK_SHARE ? "inside" : "after";
+  return [drawn, el("span", { class: "sign", "data-place": place, style: { left: `${left + length}%`, "--lane": lane } }, mark)];
 }
 
 function described(leg) {

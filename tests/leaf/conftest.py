@@ -27,6 +27,7 @@ from leaf.admission import AdmissionQueue
 from leaf.app import create_app
 from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, LeafFrame, Query, Word
+from leaf.selection import Selection
 from leaf.service import Leaf
 from leaf.wire import Wire
 from leaf.workers import Clock, Workers
@@ -57,6 +58,9 @@ class FakeShard:
             raise self.error
         return 1, [self.score], [self.ordinal]
 
+    def select(self, prepared: Any, selected: Any, k: int, /) -> tuple[Any, ...]:
+        return 1, self.score, ([self.score], [self.ordinal]), [[selected]]
+
     def fetch(
         self,
         prepared: Any | None,
@@ -86,6 +90,9 @@ class FakeGeneration:
         if isinstance(query, Word) and query.field == "nowhere":
             raise BadQuery("field 'nowhere' is unknown")
         return query
+
+    def selected(self, selection: Selection, /) -> Any:
+        return len(selection.facets)
 
     def with_shards(self, shards: Iterable[int], leaving: Mapping[int, int]) -> Self:
         """Return the same as another placement has it."""

@@ -12,7 +12,6 @@ from index_data.analysis import composed
 from index_data.build import build
 from index_data.manifest import Analysis, Field
 from index_data.sources import BadLine, Collection, Document
-from leaf.errors import BadQuery
 from leaf.protocol import Phrase, Query, Word
 from leaf.shard import Generation
 
@@ -119,9 +118,3 @@ def test_values_of_several_are_found_by_each(generation: Generation) -> None:
     """A keyword field finds any of its values, integers by all their digits."""
     for text in ("a", "b", str(2**63 - 1)):
         assert set(found(generation, Word(text, "tags"))) == {"values"}
-
-
-def test_numbers_are_not_looked_for_as_words(generation: Generation) -> None:
-    """The field is named, and what to do instead."""
-    with pytest.raises(BadQuery, match="'n' has no words to look for: filter by it"):
-        generation.prepare(Word("1", "n"))

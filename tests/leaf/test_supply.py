@@ -214,3 +214,35 @@ def test_what_is_let_go_is_freed_at_once(index: Path) -> None:
         assert kept() is None
     finally:
         gc.enable()
+
+
+def whole_in_a_rolling_restart(index: Path, newest: int) -> list[bool]:
+    """Whether some generation is whole while each leaf of four is away in turn, where no leaf
+    that runs has opened the newest yet, and every leaf that was restarted did as it does.
+    """
+    names = generations(index)
+    running = {
+        ordinal: {names[1]: frozenset(Place(ordinal=ordinal, leaves=4, replicas=2).shards(8))}
+        for ordinal in range(4)
+    }
+    whole = []
+    for away in range(4):
+        del running[away]
+        covered = [
+            set().union(*(held.get(name, frozenset()) for held in running.values()))
+            for name in names
+        ]
+        whole.append(set(range(8)) in covered)
+        place = Place(ordinal=away, leaves=4, replicas=2)
+        held: dict[str, HeldGeneration] = {}
+        changes(IndexSupply(index, place, newest), held)
+        running[away] = {name: frozenset(generation.shards) for name, generation in held.items()}
+    return whole
+
+
+def test_a_rolling_restart_right_after_a_build_leaves_a_generation_whole(index: Path) -> None:
+    """A leaf that comes back has the one that all others still have; with the newest alone, two
+    leaves restarted one after the other would leave neither whole.
+    """
+    assert whole_in_a_rolling_restart(index, 2) == [True] * 4
+    assert not all(whole_in_a_rolling_restart(index, 1))

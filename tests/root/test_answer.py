@@ -11,6 +11,7 @@ from leaf.protocol import FetchedDocument
 from root import answer
 from root.gather import AlarmRang, AttemptFailed, AttemptsReplied, Gather, SendAttempt
 from root.hedging import Fixed
+from root.language import Fault
 from root.merge import Candidate, Finalists
 from root.pursuit import Phase, Pursuit
 from root.race import Attempt
@@ -93,7 +94,17 @@ def test_a_complete_answer_says_so() -> None:
         "generation": CARD.generation,
         "took_ms": 0.0,
         "next": None,
+        "warnings": [],
     }
+
+
+def test_what_was_not_understood_is_said() -> None:
+    """Each fault of a lenient reading, with the character where it begins."""
+    pursuit = pursuit_with(complete())
+    pursuit.faults = (Fault(3, "a quote without its pair: it is left out"),)
+    assert answer.search_body(pursuit, NOTHING_FOUND, {})["warnings"] == [
+        {"position": 3, "message": "a quote without its pair: it is left out"}
+    ]
 
 
 def test_what_is_missing_is_said() -> None:

@@ -104,3 +104,10 @@ def test_legs_that_are_tied_name_their_twins() -> None:
     tie = read_back((ask, 0, [8, 7, 6, 5], {0: "http://b", 1: "http://c", 3: "http://b"}), 0.0).tie
     assert tie == protocol.Tie("secret", ("http://b", "http://c"), (0, 1, None, 0))
     assert read_back((ask, 0, [8], {}), 0.0).tie is None
+
+
+def test_a_trace_is_written_where_there_is_one() -> None:
+    """Most requests have none, and pay nothing for it."""
+    traced = Ask("search", "g", b"{}", 1.0, trace="00-4bf9-00f0-01")
+    assert written_ask((traced, 0, [1], {}), 0.5)["trace"] == "00-4bf9-00f0-01"
+    assert "trace" not in written_ask((Ask("search", "g", b"{}", 1.0), 0, [1], {}), 0.5)

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from root.merge import FINALISTS_MAX, ROUNDING, Candidate, Finalists, Unreadable, finalists
+from root.merge import (
+    FINALISTS_MAX,
+    PATTERN_FINALISTS_MAX,
+    ROUNDING,
+    Candidate,
+    Finalists,
+    Unreadable,
+    finalists,
+)
 
 
 @dataclass
@@ -228,3 +236,12 @@ def test_pages_of_many_near_ties_neither_repeat_nor_skip() -> None:
         )
         pages += [c.ordinal for c in in_order[found.skip :][:k]]
     assert pages == list(range(size))
+
+
+def test_a_query_that_is_dear_to_score_settles_sooner() -> None:
+    """The bound is the caller's."""
+    documents: Documents = {o: (o % SHARDS, 1.0) for o in range(200)}
+    found = finalists(replies(documents, SHARDS), 20, 10, ROUNDING, PATTERN_FINALISTS_MAX)
+    assert found.settled
+    assert page(found, documents, 10) == brute_force(documents)[20:30]
+    assert not finalists(replies(documents, SHARDS), 20, 10, ROUNDING).settled

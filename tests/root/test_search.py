@@ -147,6 +147,35 @@ def test_a_look_up_has_no_score_and_no_snippet() -> None:
     asking(body)
 
 
+def test_a_query_is_read_once_and_sent_as_data() -> None:
+    """What was not understood is in the answer; strictly read, nothing is sent."""
+
+    async def body(asked: Asked) -> None:
+        found = await asked.search(q="one AND two)")
+        assert [fault["position"] for fault in found["warnings"]] == [11]
+        (sent,) = asked.bodies("search", SearchBody)
+        assert sent.query == Bool(must=(Word("one"), Word("two")))
+        received = asked.fleet.received
+        with pytest.raises(BadRequest, match="position 11"):
+            await asked.search(q="one AND two)", strict=True)
+        assert asked.fleet.received == received
+
+    asking(body)
+
+
+def test_texts_count_as_their_best_field_on_request() -> None:
+    """In both phases, for words and for trees."""
+
+    async def body(asked: Asked) -> None:
+        await asked.search(q="one", combine="best", tie_breaker=0.25)
+        await asked.search(q=None, query=Word("one"), combine="best", tie_breaker=0.25)
+        best = Word("one", tie_breaker=0.25)
+        assert {sent.query for sent in asked.bodies("search", SearchBody)} == {best}
+        assert {sent.query for sent in asked.bodies("fetch", FetchBody)} == {best}
+
+    asking(body)
+
+
 def test_every_kind_of_work_has_a_history_of_its_own() -> None:
     """Cheap and dear queries, fetches and look-ups are never compared with each other."""
 

@@ -103,6 +103,22 @@ def test_a_viewer_that_stops_reading_is_dropped() -> None:
     run(main)
 
 
+def test_a_root_that_ends_sends_its_viewers_away() -> None:
+    """At once, with a response that is whole."""
+
+    async def body(serving: Served) -> None:
+        exchange = Exchange([])
+        headers = [(b"accept", b"text/event-stream")]
+        watching = asyncio.create_task(serving.client.run("GET", "/live", exchange, headers))
+        await asyncio.sleep(0.1)
+        serving.root.viewers.end()
+        await watching
+        assert asyncio.get_running_loop().time() < EVERY_S
+        assert exchange.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+
+    served(body)
+
+
 def test_a_slow_viewer_gets_the_latest_and_no_backlog() -> None:
     """What it had no time for is not kept."""
 

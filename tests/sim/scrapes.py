@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,8 +25,8 @@ SCRAPE_S: Final = 15.0
 RULES: Final = Path(__file__).parent.parent.parent / "docs" / "monitoring" / "hedgerow.rules.yml"
 
 
-_FIRED: Final = re.compile(r'alertname=\\"(\w+)\\".*?time: (?:(\d+)m)?(?:([\d.]+)s)?,')
-"""How promtool reports that an alert fires at a time, as Go writes durations."""
+_GOT: Final = re.compile(r'expr: ("(?:[^"\\]|\\.)*"), time: (?:(\d+)m)?(?:([\d.]+)s)?,')
+"""How promtool reports that an expression gives something at a time, as Go writes both."""
 
 
 class Scrapes:
@@ -35,7 +35,7 @@ class Scrapes:
     def __init__(self, instance: str) -> None:
         self._instance = instance
         self._series: dict[str, list[float | None]] = {}
-        self._taken = 0
+        self.taken = 0
 
     def take(self, exposition: str) -> None:
         """Record what /metrics says now; a series that is not there has a gap."""
@@ -45,10 +45,10 @@ class Scrapes:
             for sample in family.samples
         }
         for name in now:
-            self._series.setdefault(name, [None] * self._taken)
+            self._series.setdefault(name, [None] * self.taken)
         for name, values in self._series.items():
             values.append(now.get(name))
-        self._taken += 1
+        self.taken += 1
 
     async def every_so_often(self, exposition: Callable[[], Any]) -> None:
         """Record until cancelled; ``exposition`` returns, or awaits, the text."""
@@ -86,39 +86,48 @@ def promtool() -> str:
 
 
 def firing(scrapes: Sequence[Scrapes], alerts: Sequence[str], folder: Path) -> dict[str, list[int]]:
-    """Return, for each alert, at which scrapes it fires, by promtool's own account.
+    """Return, for each alert, at which scrapes it fires."""
+    of_alert = {
+        f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})': alert for alert in alerts
+    }
+    count = max(scrape.taken for scrape in scrapes)
+    found = answered(scrapes, list(of_alert), range(count), folder)
+    return {alert: found[expression] for expression, alert in of_alert.items()}
 
-    It is asked for the samples of ``ALERTS``, of which it says what it got instead of none.
+
+def answered(
+    scrapes: Sequence[Scrapes], expressions: Sequence[str], numbers: Iterable[int], folder: Path
+) -> dict[str, list[int]]:
+    """Return, for each expression, at which scrapes it has a result, by promtool's own account.
+
+    It is told to expect nothing, of anything at any time, and says where it got something.
     """
-    tool, count = promtool(), max(scrape._taken for scrape in scrapes)
+    tool = promtool()
+    expected = [
+        {"expr": expression, "eval_time": f"{number * SCRAPE_S:g}s", "exp_samples": []}
+        for number in numbers
+        for expression in expressions
+    ]
     test = {
+        "interval": f"{SCRAPE_S:g}s",
+        "input_series": [series for scrape in scrapes for series in scrape.written()],
+        "promql_expr_test": expected,
+    }
+    whole = {
         "rule_files": [str(RULES)],
         "evaluation_interval": f"{SCRAPE_S:g}s",
-        "tests": [
-            {
-                "interval": f"{SCRAPE_S:g}s",
-                "input_series": [series for scrape in scrapes for series in scrape.written()],
-                "promql_expr_test": [
-                    {
-                        "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})',
-                        "eval_time": f"{number * SCRAPE_S:g}s",
-                        "exp_samples": [],
-                    }
-                    for alert in alerts
-                    for number in range(count)
-                ],
-            }
-        ],
+        "tests": [test],
     }
     path = folder / "rules_test.yml"
-    path.write_bytes(orjson.dumps(test))  # JSON is YAML
+    path.write_bytes(orjson.dumps(whole))  # JSON is YAML
     done = subprocess.run(
         [tool, "test", "rules", str(path)], capture_output=True, text=True, check=False, timeout=60
     )
     report = done.stdout + done.stderr
-    fired: dict[str, list[int]] = {alert: [] for alert in alerts}
-    for alert, minutes, seconds in _FIRED.findall(report):
-        fired[alert].append(round((60.0 * float(minutes or 0) + float(seconds or 0)) / SCRAPE_S))
-    if done.returncode and not any(fired.values()):
+    found: dict[str, list[int]] = {expression: [] for expression in expressions}
+    for quoted, minutes, seconds in _GOT.findall(report):
+        at_s = 60.0 * float(minutes or 0) + float(seconds or 0)
+        found[orjson.loads(quoted)].append(round(at_s / SCRAPE_S))
+    if done.returncode and not any(found.values()):
         pytest.fail(report)
-    return fired
+    return found

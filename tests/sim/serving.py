@@ -154,6 +154,11 @@ class Served:
         self.app = self.root.app()
         self.client = Client(self.app)
 
+    @property
+    def now_s(self) -> float:
+        """The root's clock."""
+        return asyncio.get_running_loop().time()
+
     async def metric(self, name: str, **labels: str) -> float:
         """The sum of all samples of a name that have these labels."""
         text = (await self.client.get("/metrics")).body.decode()
