@@ -294,7 +294,7 @@ def draw(result: Result, path: Path, caption: str) -> None:
         plots.tail(axes[0], curves, "until all leaves have finished")
         bars = [
             one_named(one)
-            for arm in result.arms
+            for arm in ("off", "adaptive")
             for one in comparisons(result, arm)
             if one.name.startswith(("one leaf", "95 %", "100 %"))
         ]
