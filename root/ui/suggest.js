@@ -70,7 +70,10 @@ export function suggest(input, list, choose) {
   function pressed(event) {
     if (list.hidden) return;
     const options = [...list.children];
-    if (event.key === "Escape") close();
+    if (event.key === "Escape") {
+      event.preventDefault(); // it would empty the field as well
+      close();
+    }
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;
