@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bench.commands import live, simulated
+from bench.commands import live, loads, simulated
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -12,7 +12,7 @@ def main() -> None:
     """Measure what Hedgerow claims."""
 
 
-for family in (live, simulated):
+for family in (live, loads, simulated):
     for command in family.COMMANDS:
         main.add_command(command)
 
