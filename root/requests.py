@@ -16,11 +16,15 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from leaf.protocol import Priority, Query, TieBreaker
+from leaf.suggestion import SUGGESTIONS_MAX, TEXT_CHARS_MAX
 from root.errors import BadRequest
+from root.query import check_text
 from root.selection import FacetRequest, FacetsRequest, FilterRequest, SortRequest
 
 RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
+CURSOR_CHARS_MAX: Final = 60_000
+"""A cursor has a hundred characters mostly, and some thousands where many scores are near."""
 TIMEOUT_MS_MAX: Final = 60_000
 PARAMETERS_MAX: Final = 32
 NAME_CHARS_MAX: Final = 80
@@ -54,11 +58,20 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     filter: FilterRequest = ()
     sort: SortRequest = ("_score",)
     facets: FacetsRequest = {}
+    cursor: Annotated[str, msgspec.Meta(max_length=CURSOR_CHARS_MAX)] | None = None
     fields: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     highlight: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     hedge: HedgeName | None = None
     priority: Priority = "interactive"
     trace: bool = False
+
+
+class SuggestRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What somebody has typed so far: how may its last word go on?"""
+
+    prefix: Annotated[str, msgspec.Meta(max_length=TEXT_CHARS_MAX)] = ""
+    k: Annotated[int, msgspec.Meta(ge=1, le=SUGGESTIONS_MAX)] = 10
+    timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
 
 
 def search_from_json(body: bytes) -> SearchRequest:
@@ -93,6 +106,21 @@ def search_from_query_string(query_string: bytes) -> SearchRequest:
     return _checked(request)
 
 
+def suggest_from_query_string(query_string: bytes) -> SuggestRequest:
+    """Return the request of a GET for suggestions."""
+    values = {
+        name: _read(name, text, _SUGGEST_READERS) for name, text in parameters(query_string).items()
+    }
+    try:
+        request = msgspec.convert(values, SuggestRequest)
+    except msgspec.ValidationError as error:
+        raise _named(str(error)) from None
+    check_text("prefix", request.prefix)
+    if not request.prefix.strip():
+        raise BadRequest("prefix", "is empty: type the beginning of a word")
+    return request
+
+
 def parameters(query_string: bytes) -> dict[str, str]:
     """Return the parameters of a query string, each at most once, as strict UTF-8."""
     found: dict[str, str] = {}
@@ -124,6 +152,8 @@ def _checked(request: SearchRequest) -> SearchRequest:
         raise BadRequest("strict", "is about q (words); a query tree is always read strictly")
     if request.tie_breaker and request.combine != "best":
         raise BadRequest("tie_breaker", "is about combine=best: a sum breaks no ties")
+    if request.cursor is not None and request.offset:
+        raise BadRequest("offset", "is about pages without a cursor, which says where to go on")
     if request.offset + request.k > RESULT_WINDOW_MAX:
         raise BadRequest("offset", f"offset + k must not pass {RESULT_WINDOW_MAX}")
     return request
@@ -178,6 +208,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "filter": _json,
     "sort": _names,
     "facets": _json,
+    "cursor": _text,
     "fields": _names,
     "highlight": _names,
     "hedge": _text,
@@ -186,11 +217,18 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
 }
 
 
-def _read(name: str, text: str) -> Any:
-    reader = _READERS.get(name)
+_SUGGEST_READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
+    "prefix": _text,
+    "k": _integer,
+    "timeout_ms": _number,
+}
+
+
+def _read(name: str, text: str, readers: Mapping[str, Callable[[str, str], Any]] = _READERS) -> Any:
+    reader = readers.get(name)
     if reader is None:
         raise BadRequest(
-            name[:NAME_CHARS_MAX], f"is not a parameter; there are {', '.join(_READERS)}"
+            name[:NAME_CHARS_MAX], f"is not a parameter; there are {', '.join(readers)}"
         )
     return reader(name, text)
 

@@ -30,7 +30,8 @@ def documents() -> Iterator[dict[str, object]]:
     rng = random.Random("browser")
     for number in range(DOCUMENTS):
         body = " ".join(rng.choices(WORDS, k=40))
-        yield {"id": f"d{number:03d}", "title": " ".join(rng.sample(WORDS, 3)), "body": body}
+        title, place = " ".join(rng.sample(WORDS, 3)), ("shore", "bank")[number % 2]
+        yield {"id": f"d{number:03d}", "title": title, "body": body, "place": place}
     attack = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>'
     yield {
         "id": f"evil{attack}",

@@ -49,6 +49,17 @@ def test_a_leg_is_measured_in_three_ways(tmp_path: Path) -> None:
     assert all(arm["us_per_leg"] > 0 for arm in result["arms"].values())
 
 
+@pytest.mark.parametrize("command", [("table",), ("table", "--real"), ("bigtable",)])
+def test_arms_are_measured_over_the_same_leaves(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Every arm has its rows from the traces of its own root, and no query was lost."""
+    result = quick(tmp_path, *command)
+    assert result["how"] == ("real" if "--real" in command else "live")
+    for arm in result["arms"].values():
+        assert arm["incomplete"] == 0
+        assert 0 < arm["rows"]["one_leaf"]["p50"] < arm["rows"]["100_percent"]["p99"]
+    assert bool(result["added"]) == ("--real" not in command)
+
+
 def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> None:
     """At four times its load it answers some in time, refuses others, and every leg is told of."""
     result = quick(tmp_path, "saturation", "--index", str(index))
