@@ -76,7 +76,7 @@ class FilterMaker:
         """Return the query of what has a value strictly after another."""
         if not isinstance(value, str | bool):
             low, high = (None, value) if key.descending else (value, None)
-            past = Between(key.field, low, high, low_open=True, high_open=True)
+            past = Between(key.field, low, high, low is not None, high is not None)
             return self.filter(past)[1]
         listed: Sequence[Value] = (False, True)
         if isinstance(value, str):
@@ -94,8 +94,8 @@ class FilterMaker:
                 tantivy.FieldType.Unsigned,
                 low,
                 high,
-                include_lower=False,
-                include_upper=False,
+                include_lower=low is None,
+                include_upper=high is None,
             )
         except (TypeError, ValueError, OverflowError) as error:
             raise BadQuery(f"after: {error}") from error

@@ -16,7 +16,7 @@ import asyncio
 import logging
 import socket
 import threading
-from typing import Final
+from typing import Final, Literal
 
 import orjson
 from websockets.client import ClientProtocol
@@ -115,6 +115,7 @@ class Peers:
             {"hello": {"protocol": PROTOCOL_VERSION, "root": leaf_name, "peer": True}}
         )
         self._ledger = ledger
+        self._counting = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self._peers: dict[str, _Peer] = {}
@@ -152,9 +153,13 @@ class Peers:
             link.say(orjson.dumps({"begun": notices}))
         except (OSError, _PeerLost, WebSocketException) as error:
             log.info("peer %.256s was not told what has begun: %s", url, error)
-            self._ledger.begun["unsaid"] += len(notices)
+            self._count("unsaid", len(notices))
         else:
-            self._ledger.begun["told"] += len(notices)
+            self._count("told", len(notices))
+
+    def _count(self, way: Literal["told", "unsaid"], notices: int) -> None:
+        with self._counting:  # workers count, and so does the loop
+            self._ledger.begun[way] += notices
 
     def _tell(self, url: str, notices: list[Notice]) -> None:
         """Say it to a peer there may be no link to yet. Called on the loop."""
@@ -165,7 +170,7 @@ class Peers:
         if peer is not None and peer.link is not None:
             self._say(url, peer.link, notices)
         elif peer is None or len(peer.unsaid) + len(notices) > UNSAID_MAX:
-            self._ledger.begun["unsaid"] += len(notices)
+            self._count("unsaid", len(notices))
         else:
             peer.unsaid += notices
 
@@ -176,7 +181,7 @@ class Peers:
         except (OSError, TimeoutError, ValueError, _PeerLost, WebSocketException) as error:
             log.info("peer %.256s cannot be told what has begun: %s", url, error or "no answer")
         await asyncio.sleep(RETRY_S)
-        self._ledger.begun["unsaid"] += len(peer.unsaid)
+        self._count("unsaid", len(peer.unsaid))
         del self._peers[url]
 
     async def _connected(self, url: str, peer: _Peer) -> None:

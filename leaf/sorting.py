@@ -52,9 +52,11 @@ class Sorter:
         for key, value in zip(keys, after.values, strict=True):
             further = self._filters.further(self._searcher, key, value)
             parts.append(restricted(further, equal))
-            if key.field != ID:
-                equal = [*equal, self._filters.filter(_having(key, [value]))]
-        parts.append(restricted(self._filters.beyond(after.ordinal), equal))
+            if key.field == ID:
+                break  # nothing is equal to a document in its id
+            equal = [*equal, self._filters.filter(_having(key, [value]))]
+        else:
+            parts.append(restricted(self._filters.beyond(after.ordinal), equal))
         either = tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in parts])
         return tantivy.Query.const_score_query(either, 0.0)
 

@@ -10,6 +10,7 @@ from leaf.protocol import FetchedDocument
 from root.facets import facets_body, nothing_counted
 from root.ledger import Tally
 from root.merge import Candidate, Finalists
+from root.paging import next_cursor
 from root.pursuit import Phase, Pursuit
 from root.race import Attempt
 
@@ -26,8 +27,9 @@ def search_body(
         {"shard": shard, "reason": reason} for shard, reason in sorted(pursuit.missing.items())
     ]
     view = pursuit.view
+    page = _page(found, documents, pursuit.request.k)
     return {
-        "hits": _hits(found, documents, pursuit.request.k),
+        "hits": [_hit(-c.negative_score, documents[c.ordinal]) for c in page],
         "total": {"value": found.total, "relation": "gte" if missing else "eq"},
         "facets": _facets(pursuit),
         "coverage": {
@@ -41,7 +43,7 @@ def search_body(
         **attempted(pursuit),
         "generation": view.card.generation,
         "took_ms": 0.0,
-        "next": None,
+        "next": next_cursor(pursuit, found, [c.ordinal for c in page]),
         "warnings": [fault._asdict() for fault in pursuit.faults],
         "did_you_mean": None,
     }
@@ -71,9 +73,7 @@ def _facets(pursuit: Pursuit) -> dict[str, Any]:
     return facets_body(asked, selection.facets, facets, pursuit.view.card.fields)
 
 
-def _hits(
-    found: Finalists, documents: Mapping[int, FetchedDocument], k: int
-) -> list[dict[str, Any]]:
+def _page(found: Finalists, documents: Mapping[int, FetchedDocument], k: int) -> list[Candidate]:
     """Return the page: the finalists in the order of their final scores, if not settled yet."""
     final = [
         Candidate(-documents[c.ordinal].score, c.ordinal, c.shard)
@@ -82,9 +82,7 @@ def _hits(
     ]
     if not found.settled:
         final.sort()
-    return [
-        _hit(-c.negative_score, documents[c.ordinal]) for c in final[found.skip : found.skip + k]
-    ]
+    return final[found.skip : found.skip + k]
 
 
 def _hit(score: float, document: FetchedDocument) -> dict[str, Any]:

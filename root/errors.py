@@ -6,6 +6,7 @@
     │   ├── BodyTooLarge            413
     │   ├── BodyTooSlow             408
     │   ├── UnknownDocument         404
+    │   ├── Gone                    410
     │   └── Quarantined             422, says when to try again
     ├── FleetError                  the fleet cannot answer now
     │   ├── Overloaded              429, leaves pushed back; says when to try again
@@ -68,6 +69,13 @@ class UnknownDocument(CallerError):
     status = 404
     title = "Not found"
     reason = "unknown_document"
+
+
+class Gone(CallerError):
+    """What a cursor goes on in is no longer there."""
+
+    status = 410
+    title = "Gone"
 
 
 class Quarantined(CallerError):

@@ -82,13 +82,15 @@ class Candidate(NamedTuple):
 class Finalists:
     """``candidates`` in phase-one order; ``skip`` of them, in final order, precede the page.
 
-    ``settled`` when phase-one order is final: then the candidates are the page.
+    ``settled`` when phase-one order is final: then the candidates are the page. ``rounded``
+    when that is the order of rounded scores.
     """
 
     candidates: list[Candidate]
     skip: int
     total: int
     settled: bool = False
+    rounded: bool = False
 
     def by_shard(self) -> dict[int, list[int]]:
         """Return the ordinals to fetch from each shard."""
@@ -131,8 +133,26 @@ def finalists(
     certain = _surely_before(candidates, offset, slack)
     if until - certain > k + finalists_max:
         candidates.sort(key=_without_rounding)
-        return Finalists(candidates[offset : offset + k], 0, total, settled=True)
+        page = candidates[offset : offset + k]
+        return Finalists(page, 0, total, settled=True, rounded=True)
     return Finalists(candidates[certain:until], offset - certain, total)
+
+
+def chosen(
+    candidates: list[Candidate],
+    k: int,
+    slack: float,
+    total: int,
+    finalists_max: int = FINALISTS_MAX,
+) -> Finalists:
+    """Return the candidates for the first ``k`` results of a list in the order of phase one."""
+    if slack == 0.0 or not candidates:
+        return Finalists(candidates[:k], 0, total, settled=True)
+    last = -candidates[min(k, len(candidates)) - 1].negative_score
+    until = bisect_right(candidates, -last * (1.0 - slack), key=_negative_score)
+    if until > k + finalists_max:
+        return Finalists(candidates[:k], 0, total, settled=True)
+    return Finalists(candidates[:until], 0, total)
 
 
 def _worth_reading(

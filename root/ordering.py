@@ -1,6 +1,6 @@
-"""One page from the shards' answers to a search that is sorted by the values of fields.
+"""One list from the shards' answers to a search that is sorted by the values of fields.
 
-Every shard has sent its best ``offset + k`` with the values they were sorted by, so the order
+Every shard has sent its best with the values that they were sorted by, so the order
 of all of them is known and final: there is nothing to be scored again for it.
 """
 
@@ -10,30 +10,22 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from leaf.selection import SortedRow, SortKey, SortValue, arranged
-from root.merge import Candidate, Finalists, Unreadable
+from root.merge import Unreadable
 
 
 class SortedHits(Protocol):
     """What merging needs of a shard's answer."""
-
-    @property
-    def total(self) -> int:
-        """How many documents match."""
-        ...
 
     def read_sorted(self) -> tuple[list[list[SortValue]], list[int]]:
         """Return sort values and ordinals, in order. Raises ValueError."""
         ...
 
 
-def sorted_page(
-    replies: Sequence[tuple[int, SortedHits]], keys: Sequence[SortKey], offset: int, k: int
-) -> Finalists:
-    """Return results ``offset`` to ``offset + k``. Raises Unreadable."""
-    rows = [row for shard, hits in replies for row in _rows(shard, hits, len(keys))]
-    total = sum(hits.total for _, hits in replies)
-    page = arranged(rows, keys)[offset : offset + k]
-    return Finalists([Candidate(0.0, row.ordinal, row.shard) for row in page], 0, total, True)
+def sorted_rows(
+    replies: Sequence[tuple[int, SortedHits]], keys: Sequence[SortKey]
+) -> list[SortedRow]:
+    """Return what all shards have found, in order. Raises Unreadable."""
+    return arranged([row for shard, hits in replies for row in _rows(shard, hits, len(keys))], keys)
 
 
 def _rows(shard: int, hits: SortedHits, keys: int) -> list[SortedRow]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from leaf.selection import Selection
+from leaf.selection import Selection, SortedRow
 from root.conduct import FailureReason, MissingReason
+from root.cursor import Position
 from root.facets import Facet
 from root.gather import Outcome
 from root.language import Fault
@@ -34,6 +35,8 @@ class Pursuit:
     """One request on its way: what it pinned, and the phases done so far.
 
     ``selection`` is what it filters, sorts and counts by, and ``facets`` what was counted.
+    ``position`` is where its cursor goes on, ``asked`` what a next cursor will name, and
+    ``last_row`` the last hit where they are sorted by fields.
     ``number`` is that of the request at this root, ``trace`` the trace it belongs to; ``faults``
     are what was not understood of it.
     """
@@ -49,6 +52,9 @@ class Pursuit:
     details: dict[int, str] = field(default_factory=dict)
     selection: Selection | None = None
     facets: list[Facet] = field(default_factory=list)
+    position: Position | None = None
+    asked: str = ""
+    last_row: SortedRow | None = None
     faults: tuple[Fault, ...] = ()
 
     def note(self, phase: Phase) -> None:

@@ -23,6 +23,8 @@ from root.selection import FacetRequest, FacetsRequest, FilterRequest, SortReque
 
 RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
+CURSOR_CHARS_MAX: Final = 60_000
+"""A cursor has a hundred characters mostly, and some thousands where many scores are near."""
 TIMEOUT_MS_MAX: Final = 60_000
 PARAMETERS_MAX: Final = 32
 NAME_CHARS_MAX: Final = 80
@@ -56,6 +58,7 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     filter: FilterRequest = ()
     sort: SortRequest = ("_score",)
     facets: FacetsRequest = {}
+    cursor: Annotated[str, msgspec.Meta(max_length=CURSOR_CHARS_MAX)] | None = None
     fields: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     highlight: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     hedge: HedgeName | None = None
@@ -149,6 +152,8 @@ def _checked(request: SearchRequest) -> SearchRequest:
         raise BadRequest("strict", "is about q (words); a query tree is always read strictly")
     if request.tie_breaker and request.combine != "best":
         raise BadRequest("tie_breaker", "is about combine=best: a sum breaks no ties")
+    if request.cursor is not None and request.offset:
+        raise BadRequest("offset", "is about pages without a cursor, which says where to go on")
     if request.offset + request.k > RESULT_WINDOW_MAX:
         raise BadRequest("offset", f"offset + k must not pass {RESULT_WINDOW_MAX}")
     return request
@@ -203,6 +208,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "filter": _json,
     "sort": _names,
     "facets": _json,
+    "cursor": _text,
     "fields": _names,
     "highlight": _names,
     "hedge": _text,

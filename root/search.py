@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import ceil
 from operator import itemgetter
 from random import Random
 from typing import Any, Final
@@ -25,19 +24,21 @@ from leaf.suggestion import SuggestBody
 from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
+from root.cursor import fingerprint, read
 from root.discovery import Fleet
 from root.enough import Enough
-from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
+from root.errors import BadRequest, Gone, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
 from root.latency import Latency
 from root.ledger import Ledger
 from root.live import Live
-from root.merge import FINALISTS_MAX, PATTERN_FINALISTS_MAX, ROUNDING, Finalists, Unreadable
+from root.merge import Finalists, Unreadable
 from root.pace import Pace
+from root.paging import Window, at_position, depth_of, page_of, window_of
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
-from root.query import PATTERNS, check_text, cost_class, is_exact
+from root.query import check_text, cost_class
 from root.race import Terms
 from root.reading import understood
 from root.rehearsal import Rehearsal
@@ -49,18 +50,12 @@ from root.slow import SlowQueries
 from root.suggesting import meant, suggestions, words_of
 from root.topology import View
 from root.trials import Trials
-from root.window import Window, page_of
 
 log = logging.getLogger(__name__)
 
 FETCH_SHARE: Final = 0.2
 """Share of the time that phase one leaves to phase two: a fifth of the work is fetching, and
 hits that are never fetched are worth nothing."""
-
-DEPTH_MARGIN: Final = 4
-DEPTH_SHARE: Final = 10.0
-"""A shard returns this many more than could be on the page, and a share that grows with the
-slack: near-ties within one shard may change places when they get their exact scores."""
 
 TIE_BYTES: Final = 16
 """Who knows a tie can have its legs dropped: nobody guesses so many random bytes."""
@@ -172,20 +167,14 @@ class Searches:
     # --- phases ---
 
     async def _query_phase(self, pursuit: Pursuit, query: Query) -> Finalists:
-        request = pursuit.request
-        slack = 0.0
-        if not (is_exact(query) or self._is_sorted(pursuit)):
-            slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
-        depth = request.offset + request.k
-        depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
+        window = window_of(pursuit, query)
+        depth = depth_of(pursuit, window)
         left_s = pursuit.deadline_s - pursuit.arrived_s
         outcome = await self._ask_all(
             pursuit, query, depth, pursuit.deadline_s - FETCH_SHARE * left_s
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        patterns = cost_class(query) == PATTERNS
-        most = PATTERN_FINALISTS_MAX if patterns else FINALISTS_MAX
-        return self._merged(pursuit, outcome, Window(request.offset, request.k, slack, most))
+        return self._merged(pursuit, outcome, window)
 
     async def _ask_all(
         self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
@@ -195,7 +184,7 @@ class Searches:
         """
         selection = pursuit.selection
         history = cost_class_of(selection, cost_class(query))
-        body = msgspec.json.encode(SearchBody(query, depth, selection))
+        body = msgspec.json.encode(SearchBody(query, depth, at_position(pursuit)))
         if not self.settings.canary:
             enough = self._enough(pursuit)
             return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
@@ -231,10 +220,6 @@ class Searches:
                 log.warning("%s", error)
                 pursuit.missing.setdefault(error.shard, "error")
                 replies = [reply for reply in replies if reply[0] != error.shard]
-
-    @staticmethod
-    def _is_sorted(pursuit: Pursuit) -> bool:
-        return pursuit.selection is not None and bool(pursuit.selection.sort)
 
     async def _fetch_phase(
         self, pursuit: Pursuit, query: Query | None, found: Finalists
@@ -323,7 +308,11 @@ class Searches:
     # --- checks ---
 
     def _pursue(self, request: SearchRequest, now: float) -> Pursuit:
-        view = self.fleet.view()
+        cursor = None if request.cursor is None else read(request.cursor)
+        view = self.fleet.view() if cursor is None else self.fleet.views.get(cursor.generation)
+        if cursor is not None and view is None:
+            detail = f"generation {cursor.generation!r:.40} is held no more: search again"
+            raise Gone("cursor", detail)
         if view is None:
             raise NoShards("no leaf that holds anything is connected")
         self.budget.fit(len(view.replicas))
@@ -336,11 +325,17 @@ class Searches:
         pursuit.selection = selection_of(
             request.filter, request.sort, request.facets, view.card.fields
         )
+        if cursor is not None:
+            pursuit.position, pursuit.asked = cursor.position, cursor.asked
         return pursuit
 
     def _query(self, pursuit: Pursuit) -> Query:
         reading = understood(pursuit.request, pursuit.view.card.fields)
         pursuit.faults = reading.faults
+        asked = fingerprint(reading.query, pursuit.selection)
+        if pursuit.position is not None and pursuit.asked != asked:
+            raise BadRequest("cursor", "belongs to another query, filter or sort")
+        pursuit.asked = asked
         return reading.query
 
     def _raise_where_nothing_answered(self, pursuit: Pursuit, outcome: Outcome) -> None:

@@ -9,10 +9,13 @@ const PAGE = 10;
 const TITLES = ["name", "title", "headline"];
 const SNIPPETS_MAX = 3;
 const TEXT_MAX = 240;
+const FACETS_MAX = 4;
+const VALUES_SHOWN = 5;
 
 const EXAMPLES = ["parse json", '"context manager"', "name:open", "+thread -lock"];
 
 let asked = null;
+let counted = []; // fields whose values are counted
 
 export function startSearch(topology) {
   byId("form").addEventListener("submit", (event) => {
@@ -20,6 +23,8 @@ export function startSearch(topology) {
     go(byId("q").value.trim(), 0);
   });
   addEventListener("popstate", fromAddress);
+  const kept = (topology?.fields ?? []).filter(({ type }) => type === "keyword" || type === "boolean");
+  counted = kept.map(({ name }) => name).slice(0, FACETS_MAX);
   if (rootCan("suggest")) suggest(byId("q"), byId("suggestions"), (q) => go(q, 0));
   if (topology) offerExamples(topology);
   fromAddress();
@@ -40,9 +45,10 @@ function linkTo(q, text = q) {
   return el("a", { href, onclick: click }, text);
 }
 
-function address(q, offset) {
+function address(q, offset, filter = []) {
   const parameters = new URLSearchParams({ q });
   if (offset) parameters.set("offset", offset);
+  if (filter.length) parameters.set("filter", JSON.stringify(filter));
   return `./?${parameters}`;
 }
 
@@ -51,25 +57,36 @@ function fromAddress() {
   const q = parameters.get("q") ?? "";
   const offset = Number(parameters.get("offset")) || 0;
   byId("q").value = q;
-  if (q) ask(q, offset);
+  if (q) ask(q, offset, conditions(parameters.get("filter")));
 }
 
-function go(q, offset) {
+function conditions(text) {
+  try {
+    const filter = JSON.parse(text ?? "[]");
+    return Array.isArray(filter) ? filter : [];
+  } catch {
+    return [];
+  }
+}
+
+function go(q, offset, filter = []) {
   if (!q) return;
   byId("q").value = q;
-  history.pushState(null, "", address(q, offset));
-  ask(q, offset);
+  history.pushState(null, "", address(q, offset, filter));
+  ask(q, offset, filter);
 }
 
-async function ask(q, offset) {
+async function ask(q, offset, filter) {
   asked?.abort();
   asked = new AbortController();
   const parameters = new URLSearchParams({ q, k: PAGE, offset, trace: "1" });
+  if (filter.length) parameters.set("filter", JSON.stringify(filter));
+  if (counted.length) parameters.set("facets", JSON.stringify(Object.fromEntries(counted.map(counting))));
   byId("answer").setAttribute("aria-busy", "true");
   try {
     const response = await fetch(`search?${parameters}`, { signal: asked.signal });
     const body = await response.json();
-    show(q, offset, response, body);
+    show({ q, offset, filter }, response, body);
   } catch (error) {
     if (error.name !== "AbortError") complain("The root does not answer.");
   } finally {
@@ -88,7 +105,9 @@ function complain(...words) {
   byId("status").replaceChildren(el("span", { class: "bad" }, ...words));
 }
 
-function show(q, offset, response, body) {
+const counting = (field) => [field, { type: "terms", field, size: VALUES_SHOWN }];
+
+function show(search, response, body) {
   if (!body.hits) {
     const again = response.headers.get("retry-after");
     complain(`${body.title}: ${body.detail}`, again ? ` Try again in ${again} s.` : "");
@@ -97,11 +116,11 @@ function show(q, offset, response, body) {
   leaveWelcome();
   byId("answer").hidden = false;
   byId("status").replaceChildren(...summary(body));
-  byId("missing").replaceChildren(...missing(body));
-  byId("facets").replaceChildren(...facets(body.facets ?? {}, q));
-  byId("hits").start = offset + 1;
+  byId("missing").replaceChildren(...missing(body), ...warned(body.warnings));
+  byId("facets").replaceChildren(...chosen(search), ...facets(body.facets ?? {}, search));
+  byId("hits").start = search.offset + 1;
   byId("hits").replaceChildren(...body.hits.map(hit));
-  byId("pages").replaceChildren(...pages(q, offset, body));
+  byId("pages").replaceChildren(...pages(search, body));
   byId("race").replaceChildren(...waterfall(body));
 }
 
@@ -125,6 +144,12 @@ const REASONS = {
   refused: "refused",
 };
 
+function warned(warnings) {
+  if (!warnings?.length) return [];
+  const items = warnings.map(({ position, message }) => el("li", {}, `At character ${position + 1}: ${message}`));
+  return [el("div", { class: "notice" }, el("ul", {}, items))];
+}
+
 function missing({ coverage, detail }) {
   if (coverage.complete) return [];
   const byReason = Map.groupBy
@@ -139,17 +164,34 @@ function missing({ coverage, detail }) {
   ];
 }
 
-// A facet is a list of values with counts, in whatever of the two usual shapes.
-function facets(all, q) {
-  return Object.entries(all).map(([name, facet]) => {
-    const values = Array.isArray(facet) ? facet : (facet.values ?? facet.buckets ?? []);
-    const items = values.map((entry) => {
-      const value = String(entry.value ?? entry.key ?? entry[0]);
-      const narrowed = `${q} +${name}:"${value.replace(/"/g, "")}"`;
-      return el("li", {}, linkTo(narrowed, value), el("span", { class: "number quiet" }, count(entry.count ?? entry[1])));
+// --- facets: what the hits have in common, and how to keep to it ---
+
+function facets(all, search) {
+  return Object.entries(all)
+    .filter(([, facet]) => facet.buckets?.length)
+    .map(([name, { buckets, other }]) => {
+      const items = buckets.map(({ value, count: times }) =>
+        el("li", {}, keepTo(name, value, search), " ", el("span", { class: "number quiet" }, count(times))),
+      );
+      if (other) items.push(el("li", { class: "quiet" }, "others ", el("span", { class: "number" }, count(other))));
+      return el("section", { class: "facet", "aria-label": name }, el("h3", {}, name), el("ul", {}, items));
     });
-    return el("section", { class: "facet" }, el("h3", {}, name), el("ul", {}, items));
+}
+
+function keepTo(field, value, { q, filter }) {
+  const narrowed = [...filter.filter((one) => one.field !== field), { field, equals: value }];
+  return el("button", { type: "button", class: "link", onclick: () => go(q, 0, narrowed) }, String(value));
+}
+
+function chosen({ q, filter }) {
+  if (!filter.length) return [];
+  const chips = filter.map((condition) => {
+    const rest = filter.filter((one) => one !== condition);
+    const { field, ...is } = condition;
+    const words = "equals" in is ? `${field}: ${is.equals}` : `${field}: ${JSON.stringify(is)}`;
+    return el("button", { type: "button", class: "plain", "aria-label": `No longer only ${words}`, onclick: () => go(q, 0, rest) }, `${words} ✕`);
   });
+  return [el("p", { class: "chosen" }, "Only ", chips)];
 }
 
 function hit({ id, score, fields, highlights }) {
@@ -188,10 +230,10 @@ function everything(fields) {
   return el("details", {}, el("summary", {}, "All fields"), el("dl", {}, rows));
 }
 
-function pages(q, offset, { hits, total }) {
+function pages({ q, offset, filter }, { hits, total }) {
   const turn = (to, words) => {
     const click = () => {
-      go(q, to);
+      go(q, to, filter);
       byId("status").scrollIntoView({ block: "nearest" });
     };
     return el("button", { type: "button", class: "plain", onclick: click }, words);

@@ -68,7 +68,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 def test_hedged_reads_escape_the_disk_under_pressure() -> None:
     """In the tail, at the same rate; without pressure nothing changes by much."""
-    result = mirrored_reads.simulate(replace(mirrored_reads.SIMULATED, reads=6_000))
+    result = mirrored_reads.simulate(replace(mirrored_reads.SIMULATED, reads=12_000))
     changes = result.changes["pressure"]
     assert changes["p99"] < -0.1
     assert changes["p99.95"] < -0.1

@@ -16,7 +16,7 @@ from bench.fleet import Fleet
 from tests.browser.chromium import DESKTOP, context, executable, launched
 from tests.browser.troubled import troublesome, warm
 
-REQUIRED: Final = os.environ.get("BROWSER_TESTS") == "required"
+REQUIRED: Final = os.environ.get("EVERY_TEST") == "required"
 """Where they must not be left out for want of a browser."""
 
 WORDS: Final = ("river", "stone", "heron", "willow", "bridge", "reed", "otter", "mill")
@@ -30,7 +30,8 @@ def documents() -> Iterator[dict[str, object]]:
     rng = random.Random("browser")
     for number in range(DOCUMENTS):
         body = " ".join(rng.choices(WORDS, k=40))
-        yield {"id": f"d{number:03d}", "title": " ".join(rng.sample(WORDS, 3)), "body": body}
+        title, place = " ".join(rng.sample(WORDS, 3)), ("shore", "bank")[number % 2]
+        yield {"id": f"d{number:03d}", "title": title, "body": body, "place": place}
     attack = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>'
     yield {
         "id": f"evil{attack}",

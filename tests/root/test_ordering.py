@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaf.selection import SortedRow, SortKey, SortValue, arranged
-from root.merge import Candidate, Unreadable
-from root.ordering import sorted_page
+from root.merge import Unreadable
+from root.ordering import sorted_rows
 
 
 @dataclass
@@ -66,18 +66,15 @@ def test_a_page_is_that_of_all_documents_sorted(
         )
 
     wanted = sorted(corpus, key=place)[offset : offset + k]
-    page = sorted_page(replies, keys, offset, k)
-    assert [candidate.ordinal for candidate in page.candidates] == wanted
-    assert page.total == len(corpus)
-    assert page.settled
-    assert all(corpus[c.ordinal][0] == c.shard for c in page.candidates)
+    page = sorted_rows(replies, keys)[offset : offset + k]
+    assert [row.ordinal for row in page] == wanted
+    assert all(corpus[row.ordinal][0] == row.shard for row in page)
 
 
 def test_a_shard_that_cannot_be_read_is_named() -> None:
     """So is one whose rows have other keys than were asked for."""
     good = Answer(1, [[1]], [7])
-    page = sorted_page([(0, good)], (SortKey("n"),), 0, 10)
-    assert page.candidates == [Candidate(0.0, 7, 0)]
+    assert sorted_rows([(0, good)], (SortKey("n"),)) == [SortedRow([1], 7, 0)]
     for bad in (Answer(1, broken="no JSON"), Answer(1, [[1, 2]], [7])):
         with pytest.raises(Unreadable, match="shard 5"):
-            sorted_page([(0, good), (5, bad)], (SortKey("n"),), 0, 10)
+            sorted_rows([(0, good), (5, bad)], (SortKey("n"),))

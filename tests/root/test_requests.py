@@ -335,6 +335,12 @@ def test_options_of_a_query_that_do_not_fit_it_are_refused(body: bytes, field: s
     assert refusal(search_from_json, body).field == field
 
 
+def test_a_cursor_and_an_offset_exclude_each_other() -> None:
+    """A cursor says itself where to go on."""
+    with pytest.raises(BadRequest, match="offset"):
+        search_from_json(b'{"q": "a", "cursor": "x", "offset": 1}')
+
+
 def test_suggestions_are_asked_for_in_a_query_string() -> None:
     """With a prefix, which is what was typed; everything else has a default."""
     whole = suggest_from_query_string(b"prefix=json+pa&k=3&timeout_ms=50")

@@ -22,9 +22,10 @@ from root.budget import BudgetTerms
 from root.config import Settings
 from root.errors import BadRequest, NotCovered, Overloaded
 from root.hedging import MIN_SAMPLES
+from root.paging import DEPTH_MARGIN
 from root.probation import PROBE_EVERY_S
 from root.requests import SearchRequest
-from root.search import DEPTH_MARGIN, FETCH_SHARE, TIE_BYTES, Searches
+from root.search import FETCH_SHARE, TIE_BYTES, Searches
 
 SHARDS = 4
 CORPUS = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
