@@ -7,8 +7,9 @@
 
 Which leaf, when and for how long is drawn from the seed. Two roots, hedging off and ``adaptive``,
 ask the same leaves the same queries at the same rate, by turns, so both meet the same trouble;
-each begins at another one of the queries, so that neither finds them warm from the other. Only processes that the benchmark has started are touched, and everything is put back at
-the end, and on Ctrl-C.
+each begins at another one of the queries, so that neither finds them warm from the other. Only
+processes that the benchmark has started are touched, and everything is put back at the end, and
+on Ctrl-C.
 
 Load generator, roots, leaves and what troubles them share the machine's processors: a hog takes
 time from everybody. Pages that a leaf has mapped stay in memory, whatever is asked; how many were
