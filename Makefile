@@ -2,6 +2,7 @@
 # make test    the whole test suite, live processes included
 # make lint    style, format, types and floors
 # make bench   the benchmarks, tables on the terminal
+# make pictures  the pictures of the page in docs/pictures, of a real fleet
 # make clean   removes what the others made, the sample index included
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ export HEDGEROW_PORT ?= 8080
 export HEDGEROW_LEAF_PORT ?= 8081
 export HEDGEROW_INDEX ?= $(SAMPLE_INDEX)
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench pictures clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.ready
@@ -24,7 +25,7 @@ run: $(VENV)/.ready
 	@test "$$HEDGEROW_INDEX" != $(SAMPLE_INDEX) || ls -d $(SAMPLE_INDEX)/[0-9]* > /dev/null 2>&1 || \
 	    $(BIN)/python -m index_data build --source pydocs --out $(SAMPLE_INDEX) --shards 16
 	@$(BIN)/python -m index_data show "$$HEDGEROW_INDEX" > /dev/null
-	@PATH="$(BIN):$$PATH" exec honcho start
+	@PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" exec honcho start
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest
@@ -44,6 +45,9 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m bench policies --queries 2000
 	$(BIN)/python -m bench overload
 
+pictures: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.browser.pictures docs/pictures
+
 clean:
 	rm -rf .venv index_data/shards build dist *.egg-info .*_cache .hypothesis .coverage htmlcov
 	find . -name __pycache__ -prune -exec rm -rf {} +
@@ -57,6 +61,9 @@ $(VENV)/.ready-dev: pyproject.toml
 	@$(make_venv)
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.ready
+
+# For the buttons of the page that slow a leaf: nobody else knows it.
+NEW_TOKEN := $(BIN)/python -c 'import secrets; print(secrets.token_hex(16))'
 
 define make_venv
 command -v $(PYTHON) > /dev/null || \

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import click
 
-from bench.commands import live, loads, simulated
+from bench import commands
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -12,8 +15,8 @@ def main() -> None:
     """Measure what Hedgerow claims."""
 
 
-for family in (live, loads, simulated):
-    for command in family.COMMANDS:
+for family in pkgutil.iter_modules(commands.__path__):
+    for command in importlib.import_module(f"{commands.__name__}.{family.name}").COMMANDS:
         main.add_command(command)
 
 

@@ -49,9 +49,14 @@ class Client:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def search(self, q: str, k: int = 10) -> Answer:
-        """Ask for the best ``k``; a broken connection is an answer with fate ``error``."""
-        body = {"q": q, "k": k, "fields": [], "highlight": []}
+    async def search(self, q: str, k: int = 10, tie_breaker: float | None = None) -> Answer:
+        """Ask for the best ``k``; a broken connection is an answer with fate ``error``.
+
+        With a tie breaker the best field of a word counts, else the sum of its fields.
+        """
+        body: dict[str, Any] = {"q": q, "k": k, "fields": [], "highlight": []}
+        if tie_breaker is not None:
+            body |= {"combine": "best", "tie_breaker": tie_breaker}
         try:
             async with self._session.post("/search", json=body) as response:
                 return read_answer(response.status, await response.read())

@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -59,6 +60,8 @@ class Shape:
     root: bool = True
     leaves: int = 4
     replicas: int = 2
+    own_index: bool = False
+    """Whether each leaf has a copy of the index of its own, so that one can be cold alone."""
     leaf_options: tuple[str, ...] = ()
     root_options: tuple[str, ...] = ()
 
@@ -68,10 +71,9 @@ class Shape:
         if (self.index is None) == (self.canned < 1):
             raise ValueError("give either an index or a number of canned shards")
 
-    @property
-    def source_options(self) -> tuple[str, str]:
-        """What leaves serve, as options of their command."""
-        return ("--index", str(self.index)) if self.index else ("--canned", str(self.canned))
+    def source_options(self, index: Path | None) -> tuple[str, str]:
+        """What a leaf serves, as options of its command: the index in that folder, if any."""
+        return ("--index", str(index)) if index else ("--canned", str(self.canned))
 
 
 class Fleet:
@@ -85,6 +87,7 @@ class Fleet:
         self._leaf_ports = ports[1:]
         self._leaves: dict[int, subprocess.Popen[bytes]] = {}
         self._root: subprocess.Popen[bytes] | None = None
+        self._more: list[subprocess.Popen[bytes]] = []
 
     @property
     def root_url(self) -> str:
@@ -114,10 +117,48 @@ class Fleet:
     def start(self, ordinal: int) -> None:
         """Start a leaf (again)."""
         shape, port = self._shape, self._leaf_ports[ordinal]
-        command = ["leaf", *shape.source_options, "--ordinal", str(ordinal)]
+        source = shape.source_options(self.index_of(ordinal))
+        command = ["leaf", *source, "--ordinal", str(ordinal)]
         command += ["--of", str(shape.leaves), "--replicas", str(shape.replicas)]
         command += ["--port", str(port), *shape.leaf_options]
         self._leaves[ordinal] = self._spawn(f"leaf{ordinal}", command)
+
+    def start_root(self, *options: str) -> str:
+        """Start one more root over the same leaves; return its URL once it serves."""
+        (port,) = free_ports(1)
+        leaves = [option for url in self.leaf_urls for option in ("--leaf", url)]
+        root = self._spawn(f"root{port}", ["root", "--port", str(port), *leaves, *options])
+        self._more.append(root)
+        url = f"http://127.0.0.1:{port}"
+        self._wait_ready(f"{url}/readyz", root)
+        self._wait(lambda: all_connected(url), "some leaf is not connected", root)
+        return url
+
+    def beside(self, code: str) -> subprocess.Popen[bytes]:
+        """Run a few lines of Python in a process that ends with the fleet, or before."""
+        with (self._logs / "beside").open("ab") as log:
+            process = _spawn([sys.executable, "-S", "-c", code], log)
+        self._more.append(process)
+        return process
+
+    @property
+    def indexes(self) -> Path:
+        """Where leaves have copies of the index, if they have."""
+        return self._logs.with_name(f"{self._logs.name}-indexes")
+
+    def pid(self, ordinal: int) -> int:
+        """The process of a leaf."""
+        return self._leaves[ordinal].pid
+
+    def index_of(self, ordinal: int) -> Path | None:
+        """The index that a leaf serves, if it does not serve canned shards: copied at first."""
+        index = self._shape.index
+        if index is None or not self._shape.own_index:
+            return index
+        own = self.indexes / str(ordinal)
+        if not own.exists():
+            shutil.copytree(index, own)
+        return own
 
     def wait_leaf(self, ordinal: int) -> None:
         """Wait until a leaf has loaded its shards."""
@@ -129,6 +170,20 @@ class Fleet:
         self._leaves[ordinal].kill()
         self._leaves[ordinal].wait(END_S_MAX)
 
+    def kill_root(self) -> None:
+        """End the root at once, as a crash would."""
+        assert self._root is not None  # noqa: S101 - there is one unless the shape has none
+        self._root.kill()
+        self._root.wait(END_S_MAX)
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes, by the names that `log` takes."""
+        processes = {f"leaf{number}": process for number, process in self._leaves.items()}
+        if self._root is not None:
+            processes["root"] = self._root
+        return {name: process.pid for name, process in processes.items()}
+
     def stop(self, ordinal: int) -> None:
         """Freeze a leaf: its connections stay open, and nothing answers."""
         self._leaves[ordinal].send_signal(signal.SIGSTOP)
@@ -139,7 +194,8 @@ class Fleet:
 
     def end(self) -> None:
         """End every process that still runs: asked first, then forced."""
-        processes = [p for p in (self._root, *self._leaves.values()) if p is not None]
+        started = (self._root, *self._more, *self._leaves.values())
+        processes = [process for process in started if process is not None]
         for process in processes:
             process.send_signal(signal.SIGCONT)
             process.terminate()
@@ -189,6 +245,7 @@ def running(shape: Shape) -> Iterator[Fleet]:
             yield fleet
         finally:
             fleet.end()
+            shutil.rmtree(fleet.indexes, ignore_errors=True)
 
 
 def answers(url: str) -> bool:

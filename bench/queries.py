@@ -1,7 +1,8 @@
 """Queries as people type them, drawn from the texts that are searched, by a seed.
 
 One to four words, common and rare alike; two fields; phrases that do occur; required and
-excluded words. The kinds and their shares stand in KINDS.
+excluded words. The kinds and their shares stand in KINDS. What the language has besides, for
+comparing answers rather than times, stands in RARE_KINDS.
 """
 
 from __future__ import annotations
@@ -23,16 +24,28 @@ PHRASES_MAX: Final = 20_000
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """What queries are made of: ``words`` most frequent first, ``phrases`` as they occur,
-    and the names of two text fields, the short one first.
+    and the names of two text fields, the short one first. ``values`` are of fields that have an
+    order, by field.
     """
 
     words: tuple[str, ...]
     phrases: tuple[str, ...]
     fields: tuple[str, str]
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.words and self.phrases):
             raise ValueError("the texts hold no two words in a row to make queries of")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query, and how the fields of a word are combined: the best of them and so much of the
+    others, or None for their sum.
+    """
+
+    q: str
+    tie_breaker: float | None = None
 
 
 def vocabulary(texts: Iterable[str], fields: tuple[str, str]) -> Vocabulary:
@@ -52,6 +65,14 @@ def mixed(words: Vocabulary, rng: random.Random, count: int) -> list[str]:
     """``count`` queries in the root's query language."""
     kinds, shares = zip(*KINDS, strict=True)
     return [kind(words, rng) for kind in rng.choices(kinds, shares, k=count)]
+
+
+def every_kind(words: Vocabulary, rng: random.Random, count: int) -> list[Asked]:
+    """``count`` queries, each kind as often as any other, one in four by the best field."""
+    kinds = [kind for kind, _ in KINDS] + [*RARE_KINDS] + [_range] * bool(words.values)
+    return [
+        Asked(kinds[i % len(kinds)](words, rng), rng.choice(TIE_BREAKERS)) for i in range(count)
+    ]
 
 
 def _word(words: Vocabulary, rng: random.Random) -> str:
@@ -93,6 +114,74 @@ KINDS: Final[tuple[tuple[Callable[[Vocabulary, random.Random], str], float], ...
     (_excluded, 0.15),
 )
 """Each kind of query and its share: half are plain words or nearly so, as in query logs."""
+
+
+TIE_BREAKERS: Final = (None, None, None, None, None, None, 0.0, 0.3)
+
+
+def _joined(words: Vocabulary, rng: random.Random) -> str:
+    a, b, c, d = (_word(words, rng) for _ in range(4))
+    return rng.choice(
+        (
+            f"{a} AND {b}",
+            f"{a} OR {b} AND {c}",
+            f"({a} OR {b}) AND NOT {c}",
+            f"{a} AND ({b} OR {c}) {d}",
+            f"NOT {a} AND NOT ({b} {c})",
+            f"+({a} {b}) -({c} AND {d})",
+        )
+    )
+
+
+def _boosted(words: Vocabulary, rng: random.Random) -> str:
+    a, b, c = (_word(words, rng) for _ in range(3))
+    return f"{a}^{rng.choice(BOOSTS)} ({b} {words.fields[1]}:({a} {c}))^{rng.choice(BOOSTS)}"
+
+
+BOOSTS: Final = ("0.25", "0.7", "2", "12.5")
+
+
+def _prefix(words: Vocabulary, rng: random.Random) -> str:
+    beginning = f"{_word(words, rng)[: rng.randint(1, 6)]}*"
+    field = rng.choice(("", "", *(f"{name}:" for name in words.fields)))
+    return rng.choice((f"{field}{beginning}", f"+{field}{beginning} {_word(words, rng)}"))
+
+
+def _phrase_prefix(words: Vocabulary, rng: random.Random) -> str:
+    return f'"{rng.choice(words.phrases)[:-1].strip()}"*'
+
+
+def _fuzzy(words: Vocabulary, rng: random.Random) -> str:
+    """A word with one or two slips of the finger."""
+    word = _word(words, rng)
+    for _ in range(rng.randint(1, 2)):
+        word = _mistyped(word, rng)
+    required = f"+{word}~1 {_word(words, rng)}"
+    return rng.choice((f"{word}~", f"{word}~1", f"{words.fields[1]}:{word}~", required))
+
+
+def _mistyped(word: str, rng: random.Random) -> str:
+    at = rng.randrange(len(word))
+    before, letter, after = word[:at], word[at], word[at + 1 :]
+    other = rng.choice(f"{word}e")
+    return rng.choice(
+        (
+            f"{before}{other}{after}",
+            f"{before}{letter}{other}{after}",
+            f"{before}{after[:1]}{letter}{after[1:]}",
+            f"{before}{after}" or word,
+        )
+    )
+
+
+def _range(words: Vocabulary, rng: random.Random) -> str:
+    field, values = rng.choice(words.values)
+    low, high = rng.choice((*values, "*")), rng.choice((*values, "*"))
+    span = f"{field}:{rng.choice('[{')}{low} TO {high}{rng.choice(']}')}"
+    return rng.choice((f"{span}", f"+{span} {_word(words, rng)}", f"{field}:{values[0]} {span}^2"))
+
+
+RARE_KINDS: Final = (_joined, _boosted, _prefix, _phrase_prefix, _fuzzy)
 
 
 def _phrases(text: str) -> dict[str, None]:

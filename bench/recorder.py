@@ -90,6 +90,10 @@ class Recorder:
         """Latency in milliseconds at a percentile between 0 and 100; 0 without requests."""
         return float(self._latency.get_value_at_percentile(percentile)) / 1000
 
+    def mean_ms(self) -> float:
+        """Mean latency in milliseconds; 0 without requests."""
+        return float(self._latency.get_mean_value()) / 1000 if self._fates else 0.0
+
     def estimate_ms(self, percentile: float) -> Estimate:
         """Latency in milliseconds at a percentile below 100, with its confidence interval.
 

@@ -9,7 +9,8 @@ import msgspec
 from bench.client import Answer, Hit
 from index_data.manifest import latest_generation, read_manifest
 from index_data.oracle import Oracle
-from root.query import parse
+from root.language import parse
+from root.query import combined
 
 
 class Reference:
@@ -17,10 +18,13 @@ class Reference:
 
     def __init__(self, index: Path) -> None:
         generation = latest_generation(index)
-        self._fields = [field.name for field in read_manifest(generation).fields]
+        self._fields = {field.name: field for field in read_manifest(generation).fields}
         self._oracle = Oracle.open(generation)
 
-    def search(self, q: str, k: int = 10) -> Answer:
+    def search(self, q: str, k: int = 10, tie_breaker: float | None = None) -> Answer:
         """The right answer."""
-        total, hits = self._oracle.search(msgspec.to_builtins(parse(q, self._fields)), k)
+        query = parse(q, self._fields).query
+        if tie_breaker is not None:
+            query = combined(query, tie_breaker)
+        total, hits = self._oracle.search(msgspec.to_builtins(query), k)
         return Answer("complete", tuple(Hit(name, score) for name, score in hits), total)

@@ -14,10 +14,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from index_data import balancing
 from index_data.build import Built, build, no_progress
 from index_data.build import Progress as Report
+from index_data.files import file_collection, inferred_fields
 from index_data.manifest import (
-    IndexDataError,
+    Field,
     Manifest,
     generations,
     latest_generation,
@@ -26,26 +28,13 @@ from index_data.manifest import (
 from index_data.oracle import Oracle, words
 from index_data.pydocs import pydocs
 from index_data.query import BadQuery
-from index_data.sources import BadSource, Collection, fields_of, jsonl
+from index_data.refusals import Refused, one_sentence
+from index_data.schema_file import DEFAULT_ID, SchemaFile, read_schema, written
+from index_data.sources import BadSource, Collection, fields_of
 from index_data.spool import BAD_LINES_KEPT
 
 _REPORT_EVERY_S = 0.1
 """Ten times a second is as fast as a progress bar can be read."""
-
-
-class _Refused(click.ClickException):
-    exit_code = 2
-
-
-@contextlib.contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Turn what the operator can act on into one sentence and exit code 2."""
-    try:
-        yield
-    except (IndexDataError, BadQuery) as error:
-        raise _Refused(str(error)) from error
-    except OSError as error:
-        raise _Refused(f"{error.filename or 'The disk'}: {error.strerror}.") from error
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,22 +43,26 @@ def main() -> None:
 
 
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_SOURCE_HELP = "pydocs, or the path of a .jsonl, .csv or .parquet file."
 
 
 @main.command("build")
-@click.option("--source", required=True, help="pydocs, or the path of a .jsonl file.")
+@click.option("--source", required=True, help=_SOURCE_HELP)
 @click.option("--out", "directory", required=True, type=_DIRECTORY, help="The index directory.")
 @click.option("--shards", type=int, default=16, show_default=True)
-@click.option("--id-field", default="id", show_default=True, help="JSONL: the member that names.")
-@click.option("--text-fields", default="", help="JSONL: searched, by comma; title^3 weighs 3.")
-@click.option("--keyword-fields", default="", help="JSONL: matched as a whole, by comma.")
+@click.option("--schema", type=_FILE, help="What fields there are, as TOML; else it is guessed.")
+@click.option("--id-field", help="The member that names a document; id by default.")
+@click.option("--text-fields", default="", help="No schema: searched, by comma; title^3 weighs 3.")
+@click.option("--keyword-fields", default="", help="No schema: matched as a whole, by comma.")
 @click.option("--strict", is_flag=True, help="Stop at the first bad line.")
 @click.option("--progress/--no-progress", default=None, help="Default: if someone is watching.")
 def build_command(
     source: str,
     directory: Path,
     shards: int,
-    id_field: str,
+    schema: Path | None,
+    id_field: str | None,
     text_fields: str,
     keyword_fields: str,
     strict: bool,
@@ -78,8 +71,9 @@ def build_command(
     """Build a new generation; the ones that are there stay."""
     started = time.monotonic()
     shown = sys.stderr.isatty() if progress is None else progress
-    with _one_sentence():
-        collection = _collection(source, id_field, text_fields, keyword_fields)
+    with one_sentence():
+        said = _said(source, schema, id_field, text_fields, keyword_fields)
+        collection = _collection(source, said)
         with _reporting(shown=shown) as report:
             built = build(collection, directory, shards, strict=strict, progress=report)
     _tell_bad_lines(built)
@@ -87,14 +81,41 @@ def build_command(
     click.echo(str(built.folder))
 
 
-def _collection(source: str, id_field: str, text: str, keyword: str) -> Collection:
+def _said(
+    source: str, schema: Path | None, id_field: str | None, text: str, keyword: str
+) -> SchemaFile | None:
+    """Return the schema of a file: given, named in options, or else guessed and shown."""
+    by_options = bool(text or keyword)
     if source == "pydocs":
-        if text or keyword:
-            raise BadSource("The source pydocs has its own fields: leave --text-fields out.")
+        if by_options or schema is not None or id_field is not None:
+            raise BadSource("The source pydocs has its own fields: leave them and --schema out.")
+        return None
+    if schema is not None:
+        if by_options or id_field is not None:
+            raise BadSource("Give either --schema or the fields in options, not both.")
+        return read_schema(schema)
+    identity = id_field or DEFAULT_ID
+    if by_options:
+        return SchemaFile(identity, fields_of(_names(text), _names(keyword)))
+    guessed = SchemaFile(identity, inferred_fields(Path(source), identity))
+    click.echo(f"The schema was guessed from the first documents:\n\n{written(guessed)}", err=True)
+    return guessed
+
+
+def _collection(source: str, said: SchemaFile | None) -> Collection:
+    if said is None:
         return pydocs()
-    if not source.endswith((".jsonl", ".ndjson")):
-        raise BadSource(f"The source must be pydocs or a .jsonl file, not {source!r}.")
-    return jsonl(Path(source), id_field, fields_of(_names(text), _names(keyword)))
+    return file_collection(Path(source), said.id_field, said.fields)
+
+
+@main.command("schema")
+@click.option("--source", required=True, help="The path of a .jsonl, .csv or .parquet file.")
+@click.option("--id-field", default=DEFAULT_ID, show_default=True)
+def schema_command(source: str, id_field: str) -> None:
+    """Guess the schema of a file from its first documents and print it as TOML, to be edited."""
+    with one_sentence():
+        guessed = SchemaFile(id_field, inferred_fields(Path(source), id_field))
+    click.echo(written(guessed), nl=False)
 
 
 def _names(listed: str) -> list[str]:
@@ -151,7 +172,7 @@ def _summary(manifest: Manifest) -> str:
 @click.argument("directory", type=_DIRECTORY)
 def show(directory: Path) -> None:
     """Print what an index directory holds."""
-    with _one_sentence():
+    with one_sentence():
         newest = read_manifest(latest_generation(directory))
         for name in generations(directory)[:-1]:
             click.echo(f"older   {_summary(read_manifest(directory / name))}")
@@ -161,13 +182,20 @@ def show(directory: Path) -> None:
         f"lengths of shards differ from the whole's by {newest.length_deviation:.4%} at most"
     )
     for field in newest.fields:
-        tokens = sum(shard.tokens[field.name] for shard in newest.shards)
-        default = ", default" if field.default else ""
-        click.echo(
-            f"field   {field.name}: {field.type}, weight {field.weight:g}{default}, {tokens} tokens"
-        )
+        click.echo(f"field   {_described(field, newest)}")
     for number, shard in enumerate(newest.shards):
         click.echo(f"shard   {number}: {shard.documents} documents, {shard.bytes} bytes")
+
+
+def _described(field: Field, manifest: Manifest) -> str:
+    tokens = sum(shard.tokens[field.name] for shard in manifest.shards)
+    several = ", several values" if field.multiple else ""
+    if not field.scored:
+        return f"{field.name}: {field.type}{several}, {tokens} values"
+    default = ", default" if field.default else ""
+    if field.type == "text":
+        several += f", {field.analysis.language}"
+    return f"{field.name}: {field.type}{several}, weight {field.weight:g}{default}, {tokens} tokens"
 
 
 @main.command()
@@ -178,8 +206,8 @@ def show(directory: Path) -> None:
 def oracle(directory: Path, tree: str | None, text: str | None, k: int) -> None:
     """Answer a query from one single index over the same documents."""
     if (tree is None) == (text is None):
-        raise _Refused("Give either --query or -q.")
-    with _one_sentence():
+        raise Refused("Give either --query or -q.")
+    with one_sentence():
         query = words(text) if text is not None else _parsed(tree or "")
         total, hits = Oracle.open(latest_generation(directory)).search(query, k)
     answer = {"total": total, "hits": [{"id": name, "score": score} for name, score in hits]}
@@ -194,6 +222,10 @@ def _parsed(tree: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadQuery("--query", "must be a JSON object")
     return value
+
+
+for command in (balancing.load_command, balancing.rebalance_command):
+    main.add_command(command)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+import msgspec
 import tantivy
 
 from index_data.manifest import Analysis, Field
@@ -127,6 +128,14 @@ def composed(text: str) -> str:
 def tokens_of(field: Field, text: str) -> list[Placed]:
     """Return the tokens that a text would have in a text field."""
     return text_analyser(field).placed(composed(text))
+
+
+def beginnings_of(field: Field, text: str) -> list[Placed]:
+    """Return the tokens of a text of which the last is the beginning of a word: no beginning
+    is a stop word or has a stem.
+    """
+    plain = msgspec.structs.replace(field.analysis, language=NO_LANGUAGE, stop_words=False)
+    return _analyser(plain).placed(composed(text))
 
 
 @lru_cache(_ANALYSERS_KEPT)

@@ -294,3 +294,13 @@ def write_through(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_whole(path: Path, data: bytes) -> None:
+    """Write a file beside and rename it into place: whoever reads sees the old or the new one."""
+    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        write_through(beside, data)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

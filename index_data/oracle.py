@@ -10,13 +10,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from index_data.analysis import tokens_of
+import orjson
+
+from index_data.assembly import assemble, weighed_natively
 from index_data.manifest import Manifest, read_manifest, shard_folder
-from index_data.query import Planner, assemble, weighed_natively
+from index_data.query import Planner
+from index_data.reckoning import Reckoner
 from index_data.schema import open_for_writing, tantivy_schema
 from index_data.segment import TooLarge, add_rows, rows_of
+
+PAGE: Final = 10
+"""Hits of an answer that does not say how many."""
 
 Ranked = list[tuple[str, float]]
 """Ids with their scores, best first."""
@@ -30,6 +36,8 @@ class Oracle:
         self._fields = manifest.fields
         self._schema = tantivy_schema(manifest.fields)
         self._ids: list[str] = []
+        self._sources: list[bytes] = []
+        self._reckoner = Reckoner(manifest.fields)
         index = open_for_writing(self._schema, manifest.fields)
         shards = (rows_of(generation / shard_folder(i)) for i in range(len(manifest.shards)))
         add_rows(index, manifest.fields, map(self._remember_id, heapq.merge(*shards)))
@@ -44,6 +52,7 @@ class Oracle:
 
     def _remember_id(self, row: tuple[int, str, bytes]) -> tuple[int, str, bytes]:
         self._ids.append(row[1])
+        self._sources.append(row[2])
         return row
 
     def search(self, tree: Mapping[str, Any], k: int) -> tuple[int, Ranked]:
@@ -51,13 +60,41 @@ class Oracle:
 
         Raises BadQuery.
         """
-        plan = Planner(self._fields, tokens_of).plan(tree)
+        plan = Planner(self._fields).plan(tree)
         query = assemble(plan, lambda clause: weighed_natively(clause, self._schema))
         if query is None:
             return 0, []
         result = self._searcher.search(query, limit=max(1, min(k, len(self._ids))))
         total: int = result.count  # type: ignore[attr-defined]  # missing in tantivy's stubs
         return total, [(self._ids[address.doc], score) for score, address in result.hits[:k]]
+
+    def select(self, tree: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return total, hits and facets of a query with the ``filter``, ``sort``, ``facets``,
+        ``offset`` and ``k`` of a request, looking at every document. Raises BadQuery.
+        """
+        _, ranked = self.search(tree, len(self._ids))
+        places = {identity: place for place, identity in enumerate(self._ids)}
+        found = {
+            identity: (score, source)
+            for identity, score in ranked
+            for source in [orjson.loads(self._sources[places[identity]])]
+            if self._reckoner.passes(source, request.get("filter", ()))
+        }
+        order = list(found)
+        if request.get("sort", ["_score"]) != ["_score"]:
+            documents = [(identity, source) for identity, (_, source) in found.items()]
+            order = self._reckoner.arranged(documents, request["sort"])
+        first = request.get("offset", 0)
+        page = order[first : first + request.get("k", PAGE)]
+        sources = [source for _, source in found.values()]
+        return {
+            "total": len(found),
+            "hits": [(identity, found[identity][0]) for identity in page],
+            "facets": {
+                name: {"type": asked["type"], **self._reckoner.facet(sources, asked)}
+                for name, asked in request.get("facets", {}).items()
+            },
+        }
 
 
 def words(text: str) -> dict[str, Any]:

@@ -9,12 +9,21 @@ leaf ``m`` takes shards, one at a time, from whichever leaf owns most, until it 
 
 Replica ``r`` of a shard sits on leaf ``(owner + r) % leaves``: never two on one leaf, and
 with more leaves than twice the replicas there are leaves that share no shard.
+
+That is the rule. Where load differs, shards can be *chosen* leaves of their own instead, more
+than the rule gives them or others (``index_data.placement_file`` keeps them).
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+Chosen = Mapping[int, Sequence[int]]
+"""The leaves that hold a shard, by shard, of those for which the rule does not decide."""
+
+BY_THE_RULE: Final[Chosen] = {}
 
 LEAVES_MAX: Final = 10_000
 SHARDS_MAX: Final = 100_000
@@ -55,34 +64,54 @@ def _take_one(owned: list[list[int]], fullest: list[tuple[int, int]]) -> int:
     return owned[leaf].pop()
 
 
-def holders(*, shards: int, leaves: int, replicas: int) -> tuple[tuple[int, ...], ...]:
-    """Return the leaves that hold each shard, its owner first.
+def holders(
+    *, shards: int, leaves: int, replicas: int, chosen: Chosen = BY_THE_RULE
+) -> tuple[tuple[int, ...], ...]:
+    """Return the leaves that hold each shard: the chosen ones, or by the rule, owner first.
 
     Raises BadPlacement.
     """
-    _check_replicas(replicas, leaves)
+    check_fleet(leaves, replicas)
+    check_chosen(chosen, shards=shards, leaves=leaves, replicas=replicas)
     return tuple(
-        tuple((owner + replica) % leaves for replica in range(replicas))
-        for owner in owners(shards=shards, leaves=leaves)
+        tuple(chosen[shard])
+        if shard in chosen
+        else tuple((owner + replica) % leaves for replica in range(replicas))
+        for shard, owner in enumerate(owners(shards=shards, leaves=leaves))
     )
 
 
-def shards_of(*, shards: int, ordinal: int, leaves: int, replicas: int) -> tuple[int, ...]:
+def shards_of(
+    *, shards: int, ordinal: int, leaves: int, replicas: int, chosen: Chosen = BY_THE_RULE
+) -> tuple[int, ...]:
     """Return the shards that leaf ``ordinal`` of ``leaves`` holds, ascending.
 
     Raises BadPlacement.
     """
     _check("leaves", leaves, 1, LEAVES_MAX)
     _check("ordinal", ordinal, 0, leaves - 1)
-    _check_replicas(replicas, leaves)
-    return tuple(
-        shard
-        for shard, owner in enumerate(owners(shards=shards, leaves=leaves))
-        if (ordinal - owner) % leaves < replicas
-    )
+    table = holders(shards=shards, leaves=leaves, replicas=replicas, chosen=chosen)
+    return tuple(shard for shard, held in enumerate(table) if ordinal in held)
 
 
-def _check_replicas(replicas: int, leaves: int) -> None:
+def check_chosen(chosen: Chosen, *, shards: int, leaves: int, replicas: int) -> None:
+    """Refuse a choice that names what is not there or weakens a shard. Raises BadPlacement."""
+    for shard, held in chosen.items():
+        if not 0 <= shard < shards:
+            raise BadPlacement(f"chosen: there is no shard {shard}, but {shards} from 0")
+        for leaf in held:
+            _check(f"chosen, shard {shard}: a leaf", leaf, 0, leaves - 1)
+        if len(set(held)) < len(held):
+            raise BadPlacement(f"chosen, shard {shard}: a leaf is named twice")
+        if len(held) < replicas:
+            raise BadPlacement(
+                f"chosen, shard {shard}: {len(held)} leaves are fewer than its {replicas} replicas"
+            )
+
+
+def check_fleet(leaves: int, replicas: int) -> None:
+    """Refuse numbers that are no fleet's. Raises BadPlacement."""
+    _check("leaves", leaves, 1, LEAVES_MAX)
     _check("replicas", replicas, 1, LEAVES_MAX)
     if replicas > leaves:
         raise BadPlacement(

@@ -1,33 +1,38 @@
-"""What a query means: from its JSON form to a plan, and from a plan to a tantivy query.
-
-The plan is what shards and the one big index share. They differ only in how a clause is
-weighed, so ``assemble`` is told that.
+"""What a query means: from its JSON form to a plan.
 
 How a tree is read:
 
-* a word or phrase is analysed; several tokens must stand side by side, in order; without
-  a field it is looked for in every default field, and their scores add up;
-* in a keyword field it is the exact value;
+* a word or phrase is analysed; several tokens must stand side by side, in order;
+* without a field a text is looked for in every default field. Its score is that of the best
+  of them and ``tie_breaker`` times those of the others: with 1, the default, their sum. A field
+  named by the query counts with weight 1;
+* in a keyword field a text is the exact value; in one of numbers, dates or booleans it says a
+  value, and a day stands for all of its moments;
 * a word without tokens (punctuation) matches nothing; in ``must`` it is left out. When
   everything wanted (``must`` and ``should``) is such a word, nothing matches;
 * a Bool of ``must_not`` alone matches every other document, with score 1; an empty Bool
   matches nothing;
-* scores are sums of BM25 times boost and field weight; ``all`` scores 1. A field named by
-  the query counts with weight 1.
-
-    Plan = Clause | Group | Everything | Nothing
+* words and phrases score BM25 times boost and field weight, and a Bool the sum of its parts.
+  What matches otherwise scores the same in every document, on every shard: ``all`` 1, values
+  and ranges their boost, a prefix its boost and weight, a fuzzy word these times CLOSENESS;
+* a prefix is not stemmed, as a beginning has no stem, so it finds what stands in the index
+  with this beginning, and besides what it would find as a whole word. Of several tokens the
+  last is the beginning;
+* a fuzzy word of several tokens asks for all of them, anywhere. Short tokens are taken more
+  strictly than asked (FUZZY_CHARS_MIN): nearly all short words are near each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
 
-import tantivy
-
-from index_data.analysis import Placed
+from index_data.analysis import Placed, beginnings_of, tokens_of
 from index_data.manifest import Field
+from index_data.plan import NOTHING, Alike, Best, Clause, Everything, Group, Plan, Within
+from index_data.ranges import Misfit, Span, check_letters, range_of, span_of
 
 BOOST_MAX: Final = 1000.0
 """Far above any use, and far below where scores stop being finite."""
@@ -50,51 +55,26 @@ class BadQuery(ValueError):
         self.member = member
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """Tokens that stand side by side in a field. ``number`` is unique in the plan.
-
-    ``places`` are those of the tokens where dropped words leave gaps, else empty.
-    """
-
-    number: int
-    field: str
-    tokens: tuple[str, ...]
-    weight: float
-    places: tuple[int, ...] = ()
+FieldPlan = Callable[[Field, str, float], Plan]
+"""Returns what a text means in a field, with a weight."""
 
 
-@dataclass(frozen=True, slots=True)
-class Everything:
-    """Every document, with score 1. ``number`` is unique in the plan."""
+CLOSENESS: Final = (1.0, 0.5, 0.25)
+"""What a word is worth that differs in so many letters: each halves it. Powers of two, so that
+sums are exact and equal scores are equal."""
 
-    number: int
+FUZZY_CHARS_MIN: Final = (0, 3, 6)
+"""Letters that a token must have to be allowed so many differences. Of two letters with one
+other, or of five with two, half the dictionary would match."""
 
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """No document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """All of ``must``, none of ``must_not``, and one of ``should`` when ``must`` is empty.
-
-    ``must`` and ``should`` are never both empty.
-    """
-
-    must: tuple[Plan, ...]
-    should: tuple[Plan, ...]
-    must_not: tuple[Plan, ...]
-
-
-Plan: TypeAlias = Clause | Everything | Nothing | Group
-Analyse = Callable[[Field, str], list[Placed]]
-NOTHING: Final = Nothing()
-
+_BOUNDS: Final = ("gte", "gt", "lte", "lt")
+_TEXT: Final = {"type", "text", "field", "boost", "tie_breaker"}
 _MEMBERS: Final = {
-    "word": {"type", "text", "field", "boost"},
-    "phrase": {"type", "text", "field", "boost"},
+    "word": _TEXT,
+    "phrase": _TEXT,
+    "prefix": _TEXT,
+    "fuzzy": {*_TEXT, "distance"},
+    "range": {"type", "field", "boost", *_BOUNDS},
     "bool": {"type", "must", "should", "must_not"},
     "all": {"type"},
 }
@@ -106,9 +86,8 @@ _MEMBERS: Final = {
 class Planner:
     """Makes the plan of one query. Use it once."""
 
-    def __init__(self, fields: Iterable[Field], analyse: Analyse) -> None:
+    def __init__(self, fields: Iterable[Field]) -> None:
         self._fields = {field.name: field for field in fields}
-        self._analyse = analyse
         self._numbers = 0
 
     def plan(self, tree: Mapping[str, Any], depth: int = 0) -> Plan:
@@ -121,7 +100,13 @@ class Planner:
         _check_members(tree)
         match tree.get("type"):
             case "word" | "phrase":
-                return self._words(tree)
+                return self._over_fields(tree, self._clause)
+            case "prefix":
+                return self._over_fields(tree, self._beginning)
+            case "fuzzy":
+                return self._over_fields(tree, partial(self._fuzzy, distance=_distance(tree)))
+            case "range":
+                return self._range(tree)
             case "bool":
                 return self._bool(tree, depth)
             case _:  # "all": there is no other, its members were checked
@@ -133,32 +118,88 @@ class Planner:
         self._numbers += 1
         return self._numbers - 1
 
-    def _words(self, tree: Mapping[str, Any]) -> Plan:
-        text, boost = _text(tree), _boost(tree)
+    def _over_fields(self, tree: Mapping[str, Any], plan_of: FieldPlan) -> Plan:
+        """Return the plan of a text in its field, or in every default field."""
+        text, boost = _text(tree), _number(tree, "boost", BOOST_MAX)
+        tie_breaker = _number(tree, "tie_breaker", 1.0)
         name = tree.get("field")
         if name is not None:
-            return self._clause(self._field(name), text, boost)
+            return plan_of(self._field(name), text, boost)
         defaults = [field for field in self._fields.values() if field.default and field.scored]
-        return _any_of([self._clause(field, text, boost * field.weight) for field in defaults])
+        plans = [plan_of(field, text, boost * field.weight) for field in defaults]
+        return _any_of(plans) if tie_breaker == 1.0 else self._best(plans, tie_breaker)
+
+    def _best(self, plans: list[Plan], tie_breaker: float) -> Plan:
+        possible = tuple(plan for plan in plans if plan != NOTHING)
+        if len(possible) > 1:
+            return Best(self._next_number(), possible, tie_breaker)
+        return possible[0] if possible else NOTHING
 
     def _field(self, name: Any) -> Field:
         if not isinstance(name, str) or name not in self._fields:
             known = ", ".join(self._fields)
             raise BadQuery("query.field", f"{str(name)[:80]!r} is unknown; there are {known}")
-        if not self._fields[name].scored:
-            raise BadQuery("query.field", f"{name!r} has no words to look for: filter by it")
         return self._fields[name]
 
+    def _range(self, tree: Mapping[str, Any]) -> Plan:
+        field, boost = self._field(tree.get("field")), _number(tree, "boost", BOOST_MAX)
+        with _named("query"):
+            span = range_of(field, *(tree.get(name) for name in _BOUNDS))
+        return self._within(field, span, boost)
+
+    def _within(self, field: Field, span: Span, weight: float) -> Plan:
+        low, high, low_open, high_open = span
+        number = self._next_number()
+        return Within(number, field.name, low, high, weight, low_open, high_open)
+
     def _clause(self, field: Field, text: str, weight: float) -> Plan:
-        if field.type != "text":
-            return Clause(self._next_number(), field.name, (text,), weight) if text else NOTHING
-        found = self._analyse(field, text)
+        if not field.scored:
+            with _named("query.text"):
+                return self._within(field, span_of(field, text), weight)
+        found = _tokens(field, text)
         if not found:
             return NOTHING
-        tokens = tuple(token.text for token in found)
-        places = tuple(token.place - found[0].place for token in found)
-        gaps = places if places[-1] != len(places) - 1 else ()
-        return Clause(self._next_number(), field.name, tokens, weight, gaps)
+        return Clause(self._next_number(), field.name, _texts(found), weight, _gaps(found))
+
+    def _beginning(self, field: Field, text: str, weight: float) -> Plan:
+        with _named("query.field"):
+            check_letters(field)
+        unstemmed = beginnings_of(field, text) if field.type == "text" else _tokens(field, text)
+        if not unstemmed:
+            return NOTHING
+        last = unstemmed[-1]
+        whole = _tokens(field, text)
+        before = [token for token in whole if token.place < last.place]
+        beginning = self._alike(field, [*before, last], weight, open_ended=True)
+        if len(before) == len(whole) or whole[-1].text.startswith(last.text):
+            return beginning
+        return self._best([beginning, self._alike(field, whole, weight)], 0.0)
+
+    def _fuzzy(self, field: Field, text: str, weight: float, *, distance: int) -> Plan:
+        with _named("query.field"):
+            check_letters(field)
+        nearly = [self._nearly(field, token, weight, distance) for token in _tokens(field, text)]
+        return _excluding(nearly, ()) if nearly else NOTHING
+
+    def _nearly(self, field: Field, token: Placed, weight: float, most: int) -> Plan:
+        """Return the plan of a token with up to ``most`` differences, if it is long enough."""
+        distances = [d for d in range(most + 1) if len(token.text) >= FUZZY_CHARS_MIN[d]]
+        return self._best(
+            [self._alike(field, [token], weight * CLOSENESS[d], distance=d) for d in distances],
+            0.0,
+        )
+
+    def _alike(
+        self,
+        field: Field,
+        tokens: Sequence[Placed],
+        weight: float,
+        *,
+        distance: int = 0,
+        open_ended: bool = False,
+    ) -> Alike:
+        number, texts, gaps = self._next_number(), _texts(tokens), _gaps(tokens)
+        return Alike(number, field.name, texts, distance, open_ended, weight, gaps)
 
     def _bool(self, tree: Mapping[str, Any], depth: int) -> Plan:
         must, should, must_not = (
@@ -175,6 +216,32 @@ class Planner:
         if not wishes:
             return _excluding(wanted, excluded)
         return Group(_flat_must(wanted), _flat_should(wishes), excluded)
+
+
+@contextmanager
+def _named(member: str) -> Iterator[None]:
+    """Make of what does not fit a field what is wrong with a member of the query."""
+    try:
+        yield
+    except Misfit as error:
+        raise BadQuery(member, f"does not fit: {error}") from error
+
+
+def _tokens(field: Field, text: str) -> list[Placed]:
+    """Return what a text is in a field; a keyword is one token, if it is not empty."""
+    if field.type == "text":
+        return tokens_of(field, text)
+    return [Placed(text, 0, 0, len(text))] if text else []
+
+
+def _texts(tokens: Sequence[Placed]) -> tuple[str, ...]:
+    return tuple(token.text for token in tokens)
+
+
+def _gaps(tokens: Sequence[Placed]) -> tuple[int, ...]:
+    """Return the places of tokens from the first on, where there are gaps between them."""
+    places = tuple(token.place - tokens[0].place for token in tokens)
+    return places if places[-1] != len(places) - 1 else ()
 
 
 def _check_members(tree: Mapping[str, Any]) -> None:
@@ -207,13 +274,21 @@ def _text(tree: Mapping[str, Any]) -> str:
     return text
 
 
-def _boost(tree: Mapping[str, Any]) -> float:
-    boost = tree.get("boost", 1.0)
-    if isinstance(boost, bool) or not isinstance(boost, int | float):
-        raise BadQuery("query.boost", "must be a number")
-    if not 0.0 <= boost <= BOOST_MAX:
-        raise BadQuery("query.boost", f"must be between 0 and {BOOST_MAX:g}, not {boost:g}")
-    return float(boost)
+def _number(tree: Mapping[str, Any], member: str, most: float) -> float:
+    number = tree.get(member, 1.0)
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise BadQuery(f"query.{member}", "must be a number")
+    if not 0.0 <= number <= most:
+        raise BadQuery(f"query.{member}", f"must be between 0 and {most:g}, not {number:g}")
+    return float(number)
+
+
+def _distance(tree: Mapping[str, Any]) -> int:
+    most = len(CLOSENESS) - 1
+    distance = tree.get("distance", most)
+    if isinstance(distance, bool) or distance not in range(1, most + 1):
+        raise BadQuery("query.distance", f"must be from 1 to {most}")
+    return int(distance)
 
 
 # A group inside a group of the same kind is spliced into it: sums stay the same, and tantivy
@@ -253,70 +328,3 @@ def _spliced(
         children = inner(plan) if isinstance(plan, Group) else None
         flat.extend((plan,) if children is None else children)
     return tuple(flat)
-
-
-def leaves_of(plan: Plan, *, wanted_only: bool = False) -> list[Clause | Everything]:
-    """Return the leaves of a plan, in order; ``wanted_only`` leaves out the excluded."""
-    match plan:
-        case Clause() | Everything():
-            return [plan]
-        case Nothing():
-            return []
-        case Group():
-            parts = plan.must + plan.should + (() if wanted_only else plan.must_not)
-            return [leaf for part in parts for leaf in leaves_of(part, wanted_only=wanted_only)]
-
-
-# --- from a plan to tantivy --------------------------------------------------------------
-
-Weigh = Callable[[Clause | Everything], tantivy.Query | None]
-"""Returns the query of a clause as it shall score, None where it cannot match."""
-
-
-def assemble(plan: Plan, weigh: Weigh) -> tantivy.Query | None:
-    """Return the tantivy query of a plan, None when it cannot match any document."""
-    match plan:
-        case Clause() | Everything():
-            return weigh(plan)
-        case Nothing():
-            return None
-        case Group():
-            return _assemble_group(plan, weigh)
-
-
-def _assemble_group(group: Group, weigh: Weigh) -> tantivy.Query | None:
-    must = [assemble(plan, weigh) for plan in group.must]
-    if None in must:
-        return None
-    parts = _parts(tantivy.Occur.Must, must)
-    parts += _parts(tantivy.Occur.Should, [assemble(plan, weigh) for plan in group.should])
-    if not parts:
-        return None
-    parts += _parts(tantivy.Occur.MustNot, [assemble(plan, weigh) for plan in group.must_not])
-    return tantivy.Query.boolean_query(parts)
-
-
-def _parts(
-    occur: tantivy.Occur, queries: list[tantivy.Query | None]
-) -> list[tuple[tantivy.Occur, tantivy.Query]]:
-    return [(occur, query) for query in queries if query is not None]
-
-
-def matching(clause: Clause | Everything, schema: tantivy.Schema) -> tantivy.Query:
-    """Return the query of the documents that a clause matches, with tantivy's own score."""
-    if isinstance(clause, Everything):
-        return tantivy.Query.all_query()
-    if len(clause.tokens) == 1:
-        return tantivy.Query.term_query(schema, clause.field, clause.tokens[0], "freq")
-    words: list[str | tuple[int, str]] = [*clause.tokens]
-    if clause.places:
-        words = [*zip(clause.places, clause.tokens, strict=True)]
-    return tantivy.Query.phrase_query(schema, clause.field, words)
-
-
-def weighed_natively(clause: Clause | Everything, schema: tantivy.Schema) -> tantivy.Query:
-    """Return a clause as one big index scores it: tantivy's own score times its weight."""
-    query = matching(clause, schema)
-    if isinstance(clause, Everything) or clause.weight == 1.0:
-        return query
-    return tantivy.Query.boost_query(query, clause.weight)

@@ -1,8 +1,8 @@
 """Where documents come from: a source is one function that yields documents and bad lines.
 
-``Collection`` names that function and the fields its documents have. A new kind of source
-(CSV, a database) is one more function like ``jsonl``; records it has parsed become
-documents through ``document_of``, which holds the rules that all sources share.
+``Collection`` names that function and the fields its documents have. A source of records (a
+file of lines, a table) is a function that yields rows; ``documents`` makes documents of them
+and holds the rules that all sources share.
 """
 
 from __future__ import annotations
@@ -56,6 +56,13 @@ class BadLine(msgspec.Struct, frozen=True):
     where: str
     reason: str
     detail: str = ""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A parsed record, not yet checked, and where it stands in the source."""
+
+    where: str
+    record: Mapping[str, Any]
 
 
 class Collection(msgspec.Struct, frozen=True):
@@ -116,6 +123,20 @@ def _text_field(named: str) -> Field:
     return Field(name, "text", weight=weight)
 
 
+def documents(
+    rows: Iterable[Row | BadLine], id_field: str, fields: tuple[Field, ...]
+) -> Iterator[Document | BadLine]:
+    """Yield the documents that rows are, and bad lines where they are none."""
+    for row in rows:
+        if isinstance(row, BadLine):
+            yield row
+            continue
+        try:
+            yield document_of(row.record, id_field, fields, row.where)
+        except Unfit as unfit:
+            yield BadLine(row.where, unfit.reason, unfit.detail)
+
+
 def document_of(
     record: Mapping[str, Any], id_field: str, fields: tuple[Field, ...], where: str = ""
 ) -> Document:
@@ -156,19 +177,29 @@ def jsonl(path: Path, id_field: str, fields: tuple[Field, ...]) -> Collection:
 
     Raises BadSource when the file cannot be opened.
     """
+    check_readable(path)
+
+    def read() -> Iterator[Document | BadLine]:
+        return documents(jsonl_rows(path), id_field, fields)
+
+    return Collection("jsonl", path.name, fields, read, fields_by_hand=True)
+
+
+def check_readable(path: Path) -> None:
+    """Raise BadSource when a file cannot be opened."""
     try:
         with path.open("rb"):
             pass
     except OSError as error:
         raise BadSource(f"The source {path} cannot be read: {error.strerror}.") from error
 
-    def read() -> Iterator[Document | BadLine]:
-        with path.open("rb") as file:
-            for number, line in enumerate(_lines(file), start=1):
-                if line.strip():
-                    yield _document_or_bad_line(line, number, id_field, fields)
 
-    return Collection("jsonl", path.name, fields, read, fields_by_hand=True)
+def jsonl_rows(path: Path) -> Iterator[Row | BadLine]:
+    """Yield the objects of a file of one JSON object a line."""
+    with path.open("rb") as file:
+        for number, line in enumerate(_lines(file), start=1):
+            if line.strip():
+                yield _row_or_bad_line(line, f"line {number}")
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
@@ -182,12 +213,9 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         first = False
 
 
-def _document_or_bad_line(
-    line: bytes, number: int, id_field: str, fields: tuple[Field, ...]
-) -> Document | BadLine:
-    where = f"line {number}"
+def _row_or_bad_line(line: bytes, where: str) -> Row | BadLine:
     try:
-        return document_of(parse_object(line), id_field, fields, where)
+        return Row(where, parse_object(line))
     except Unfit as unfit:
         return BadLine(where, unfit.reason, unfit.detail)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
@@ -23,15 +24,17 @@ from leaf.admin import InterferenceRoute, Switch
 from leaf.admission import AdmissionQueue
 from leaf.app import create_app
 from leaf.asks import Task
+from leaf.background import GARBAGE_MAX, Background
 from leaf.canned import NOTICE, CannedSupply
 from leaf.config import Config, Place, read_token
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration, Supply
 from leaf.injection import InjectingWorkers
+from leaf.logs import Format, set_up
 from leaf.peers import Peers
 from leaf.plans import SeededPlan, load
 from leaf.pulse import BLOCKED_MS, watched
-from leaf.service import Leaf, Watch
+from leaf.service import Leaf
 from leaf.wire import Wire
 from leaf.workers import Workers
 
@@ -81,7 +84,28 @@ BACKLOG: Final = 1024
     envvar="HEDGEROW_LEAF_DOMAIN",
     help="What fails together with this leaf; its own name unless given.",
 )
+@click.option(
+    "--generations",
+    type=int,
+    default=Config.__dataclass_fields__["generations"].default,
+    envvar="HEDGEROW_LEAF_GENERATIONS",
+    help="How many of the newest generations are opened at the start.",
+)
+@click.option(
+    "--background",
+    type=click.Choice(["free", "in-step"]),
+    default="free",
+    envvar="HEDGEROW_LEAF_BACKGROUND",
+    help="When to reload, collect garbage and let go: whenever, or with all other leaves.",
+)
 @click.option("--name", default="", help="Name of this leaf; leaf<ordinal> unless given.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    envvar="HEDGEROW_LEAF_LOG_FORMAT",
+    help="Lines for people, or JSON for machines.",
+)
 @click.option(
     "--blocked-ms",
     type=float,
@@ -119,7 +143,10 @@ def main(  # noqa: D103 - click shows a docstring to users
     workers: int,
     queue_legs: int,
     domain: str,
+    generations: int,
+    background: str,
     name: str,
+    log_format: Format,
     blocked_ms: float,
     interference: str,
     seed: int,
@@ -136,7 +163,10 @@ def main(  # noqa: D103 - click shows a docstring to users
             workers=workers,
             queue_legs=queue_legs,
             domain=domain,
+            generations=generations,
+            in_step=background == "in-step",
             name=name,
+            log_format=log_format,
             blocked_ms=blocked_ms,
             interference=SeededPlan(interference, plan, seed) if plan else None,
             seed=seed,
@@ -176,16 +206,15 @@ def supply_of(config: Config) -> Supply:
     from leaf.supply import IndexSupply  # noqa: PLC0415
 
     assert config.index is not None  # noqa: S101 - Config has seen to it
-    supply = IndexSupply(config.index, config.place)
+    supply = IndexSupply(config.index, config.place, config.generations)
     supply.check()
     return supply
 
 
 def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
     """Run the leaf until it is told to end. Raises BadSetting."""
-    logging.basicConfig(
-        level=logging.INFO, format=f"{config.name} %(levelname)s %(message)s", stream=sys.stderr
-    )
+    text = f"{config.name} %(levelname)s %(message)s"
+    set_up(config.name, "info", config.log_format, text=text)
     # It would tell of every connection that it is open, and later that it is closed.
     logging.getLogger("websockets").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -201,6 +230,7 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
         clock=clock,
         notice=NOTICE if config.canned is not None else "",
         blocked_ms=config.blocked_ms,
+        place=config.place,
     )
     if leaf.notice:
         log.warning(leaf.notice)
@@ -211,7 +241,9 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
             switch.turn_on(config.interference)
         if config.admin_token:
             route = InterferenceRoute(switch, config.admin_token, config.seed)
-    process = Process(leaf, supply, route)
+    if config.in_step:
+        gc.set_threshold(GARBAGE_MAX)
+    process = Process(leaf, supply, route, in_step=config.in_step)
     process.run(listener)
     # The port is free from here on; a worker in the middle of a search, which cannot be
     # interrupted, does not hold up the end of the process.
@@ -226,14 +258,47 @@ def may_be_troubled(config: Config) -> bool:
     return config.interference is not None or bool(config.admin_token)
 
 
+class OnLoop:
+    """The leaf for its background work: what that finds goes to the event loop."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, leaf: Leaf, fail: Callable[[BadSetting], None]
+    ) -> None:
+        self._loop = loop
+        self._leaf = leaf
+        self.fail = fail
+
+    def held(self) -> Mapping[str, HeldGeneration]:
+        """Return what is held at this moment, by name."""
+        return self._leaf.holdings.by_name()
+
+    def hold(self, generation: HeldGeneration) -> None:
+        """Have this generation held, or replace the one of its name."""
+        self._post(lambda: self._leaf.hold(generation))
+
+    def let_go(self) -> None:
+        """Have what nobody needs here let go of."""
+        self._post(self._leaf.let_go)
+
+    def _post(self, order: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the process ends
+            self._loop.call_soon_threadsafe(order)
+
+
 class Process:
     """The server of one leaf, with the end that signals ask for."""
 
     def __init__(
-        self, leaf: Leaf, supply: Supply, interference: InterferenceRoute | None = None
+        self,
+        leaf: Leaf,
+        supply: Supply,
+        interference: InterferenceRoute | None = None,
+        *,
+        in_step: bool = False,
     ) -> None:
         self._leaf = leaf
         self._supply = supply
+        self._in_step = in_step
         self._failure: BadSetting | None = None
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -269,23 +334,19 @@ class Process:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-
-        def hold(generation: HeldGeneration) -> None:
-            loop.call_soon_threadsafe(self._leaf.hold, generation)
-
-        watch = Watch(self._supply, hold, self._fail)
+        keeping = OnLoop(asyncio.get_running_loop(), self._leaf, self._fail)
+        background = Background(self._supply, keeping, in_step=self._in_step)
         peers = Peers(self._leaf.name, self._leaf.ledger)
         self._leaf.workers.tell(peers.began)
         self._leaf.workers.start()
-        watch.start()
+        background.start()
         beat = asyncio.create_task(self._leaf.beat())
         try:
             with watched(self._leaf.pulse):
                 yield
         finally:
             beat.cancel()
-            watch.stop()
+            background.stop()
             await peers.close()
 
 

@@ -2,16 +2,20 @@
 
 The rules, in order:
 
-1. The queue is bounded, counted in legs. What does not fit is refused ``busy`` at once. An
-   ask may be admitted in part: its legs are separate races at the root, so turning away
-   those that fit would help nobody, and an ask larger than the queue could never enter.
-2. ``interactive`` goes before ``batch``, but while both wait, one leg in ``BATCH_TURN``
-   is a batch leg, so batch is slow and never starved. Batch may fill only half the queue,
+1. The queue is bounded, counted in legs, and so is the time in it: what does not fit, and what
+   the work ahead of it would leave less than ``PATIENCE`` of its time, is refused ``busy`` at
+   once, while another replica can still help. An ask may be admitted in part: its legs are
+   separate races at the root, so turning away those that fit would help nobody, and an ask
+   larger than the queue could never enter.
+2. ``interactive`` goes before ``batch``, but while both wait, one part in ``BATCH_TURN`` of
+   the work is batch, so batch is slow and never starved. Batch may fill only half the queue,
    so that it cannot keep interactive legs out.
-3. Within a class the earliest deadline goes first, then the earlier offer.
-4. A leg whose deadline has passed is never started; it comes out as expired. There is no
-   guess at who *would* be late: an estimate that once went high would refuse everything
-   and never see the sample that corrects it.
+3. Within a class the earliest deadline goes first, then the earlier offer. A group whose legs
+   turn out far dearer than most is set back, as if its deadline were later: a leg is a unit of
+   work, and between two units of a long query the short ones go first.
+4. A leg whose deadline has passed is never started; it comes out as expired. Who would be late
+   is turned away by rule 1, when it comes, and not while there is a worker for it: so an
+   estimate that once went high sees the samples that correct it.
 5. A cancelled leg leaves the queue. One that was taken already is marked, and whoever
    works on it sees the mark.
 
@@ -24,17 +28,16 @@ costs O(log groups) an ask and taking O(1) a leg. Times in seconds, any one cloc
 
 from __future__ import annotations
 
-import heapq
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple
 
-from leaf.protocol import Priority
+from leaf.lines import Bite, GroupT, Line, Register
 
 BATCH_TURN: Final = 8
-"""One leg in eight is batch while both classes wait: batch advances at an eighth of the
-leaf's speed, and an interactive leg is set back by at most that."""
+"""An eighth of the work is batch while both classes wait: batch advances at an eighth of the
+leaf's speed, and an interactive leg is set back by at most that. Work, not legs, for a batch
+query may be far dearer than others."""
 
 BATCH_QUEUE_SHARE: Final = 0.5
 """How much of the queue batch legs may fill."""
@@ -42,6 +45,18 @@ BATCH_QUEUE_SHARE: Final = 0.5
 QUEUE_LEGS_MAX: Final = 8_192
 """Default bound of the queue. At the 60 µs that a small shard takes, two workers empty it
 in a quarter of a second; who waits longer than that is better off with another replica."""
+
+PATIENCE: Final = 0.5
+"""What may pass of a leg's time before it is begun. Where there is always more than can be done,
+those with the earliest deadlines are those that have waited longest: admitted without this, all
+would be begun just before they are too late, and nothing would be answered in time."""
+
+DEAR: Final = 3.0
+SETBACK: Final = 50.0
+"""Work beyond three times what legs take on average sets a group back fifty times as far: as
+long as others come, it has a fiftieth of a worker for that part, and all that they leave.
+Ordinary queries differ by less, and are done one after the other: taking turns would make all
+of them late."""
 
 BITE_LEGS_MAX: Final = 64
 BITE_WORK_S: Final = 200e-6
@@ -57,89 +72,15 @@ SERVICE_WEIGHT: Final = 0.05
 SERVICE_START_S: Final = 100e-6
 """The mean before anything was measured: a two-word search on a shard of 500 documents."""
 
+ROUNDING: Final = 1e-9
+"""Seven sevenths of a leg are one."""
+
 SERVICE_S_MIN: Final = 1e-6
 """The finest time that is told apart, and more than nothing."""
 
 RETRY_S_MIN: Final = 0.001
 RETRY_S_MAX: Final = 1.0
 """Bounds of the hint with ``busy``: below is another replica's business, above a guess."""
-
-STALE_GROUPS_MIN: Final = 64
-"""Emptied groups stay in the heap up to this many before it is worth sweeping them out."""
-
-
-class Group:
-    """The legs of one ask while the leaf has them. Subclasses add the work itself.
-
-    ``channel`` identifies the connection and ``first`` is the number of its first leg there;
-    inside the leaf a leg is named by its index in the group. ``waiting`` and ``running`` count
-    legs; ``revoked`` holds the indices cancelled after they were taken: the queue adds to it,
-    whoever works on the group looks. Only the queue writes these.
-    """
-
-    __slots__ = (
-        "channel",
-        "deadline_s",
-        "first",
-        "legs",
-        "next",
-        "priority",
-        "revoked",
-        "running",
-        "waiting",
-        "withdrawn",
-    )
-
-    def __init__(
-        self, channel: int, first: int, legs: int, deadline_s: float, priority: Priority
-    ) -> None:
-        self.channel = channel
-        self.first = first
-        self.legs = legs
-        self.deadline_s = deadline_s
-        self.priority: Priority = priority
-        self.next = 0
-        self.waiting = 0
-        self.running = 0
-        self.revoked: set[int] = set()
-        self.withdrawn: set[int] = set()
-
-    def cut(self, legs_max: int) -> Sequence[int]:
-        """Take the next ``legs_max`` waiting legs (or what is left) off the group."""
-        start, last = self.next, self.legs
-        if not self.withdrawn:
-            self.next = stop = min(start + legs_max, last)
-            self.waiting -= stop - start
-            return range(start, stop)
-        cut: list[int] = []
-        while start < last and len(cut) < legs_max:
-            if start not in self.withdrawn:
-                cut.append(start)
-            start += 1
-        self.next = start
-        self.waiting -= len(cut)
-        return cut
-
-    def withdraw(self, leg: int) -> bool:
-        """Cancel one leg; True when it still waited. A leg in hand is marked as revoked."""
-        if leg < self.next:
-            self.revoked.add(leg)
-            return False
-        if leg in self.withdrawn:
-            return False
-        self.withdrawn.add(leg)
-        self.waiting -= 1
-        return True
-
-
-GroupT = TypeVar("GroupT", bound=Group)
-
-
-class Bite(NamedTuple, Generic[GroupT]):
-    """Some legs of one group: ``legs`` are indices, ascending."""
-
-    group: GroupT
-    legs: Sequence[int]
 
 
 class Offered(NamedTuple, Generic[GroupT]):
@@ -169,82 +110,18 @@ class Depth:
     running: int
 
 
-class _Line(Generic[GroupT]):
-    """The groups of one priority, earliest deadline first."""
-
-    __slots__ = ("groups", "waiting")
-
-    def __init__(self) -> None:
-        self.groups: list[tuple[float, int, GroupT]] = []
-        self.waiting = 0
-
-    def push(self, group: GroupT, sequence: int) -> None:
-        self._sweep()
-        heapq.heappush(self.groups, (group.deadline_s, sequence, group))
-        self.waiting += group.waiting
-
-    def _sweep(self) -> None:
-        """Drop emptied groups when they must be more than half: each other has a waiting leg."""
-        if len(self.groups) > STALE_GROUPS_MIN + 2 * self.waiting:
-            self.groups = [entry for entry in self.groups if entry[2].waiting]
-            heapq.heapify(self.groups)
-
-    def head(self) -> GroupT | None:
-        """Return the group to serve next, passing over those that cancels have emptied."""
-        groups = self.groups
-        while groups:
-            group = groups[0][2]
-            if group.waiting:
-                return group
-            heapq.heappop(groups)
-        return None
-
-    def cut(self, group: GroupT, legs_max: int) -> Sequence[int]:
-        legs = group.cut(legs_max)
-        self.waiting -= len(legs)
-        return legs
-
-
-class _Register(Generic[GroupT]):
-    """The groups of one channel by the number of their first leg, so that cancels find them."""
-
-    __slots__ = ("firsts", "groups")
-
-    def __init__(self) -> None:
-        self.firsts: list[int] = []
-        self.groups: list[GroupT] = []
-
-    def add(self, group: GroupT) -> None:
-        if self.firsts and group.first <= self.firsts[-1]:
-            message = f"leg {group.first} is offered after leg {self.firsts[-1]}"
-            raise ValueError(message)
-        self.firsts.append(group.first)
-        self.groups.append(group)
-
-    def find(self, leg: int) -> GroupT | None:
-        at = bisect_right(self.firsts, leg) - 1
-        if at < 0 or leg >= self.firsts[at] + self.groups[at].legs:
-            return None
-        return self.groups[at]
-
-    def remove(self, group: GroupT) -> None:
-        at = bisect_left(self.firsts, group.first)
-        del self.firsts[at]
-        del self.groups[at]
-
-
 class AdmissionQueue(Generic[GroupT]):
     """The queue of one leaf, by the rules above. Not thread-safe: its owner holds a lock."""
 
     def __init__(self, *, workers: int, legs_max: int = QUEUE_LEGS_MAX) -> None:
         self.workers = workers
         self.legs_max = legs_max
-        self._interactive: _Line[GroupT] = _Line()
-        self._batch: _Line[GroupT] = _Line()
-        self._registers: dict[int, _Register[GroupT]] = {}
+        self._interactive: Line[GroupT] = Line()
+        self._batch: Line[GroupT] = Line()
+        self._registers: dict[int, Register[GroupT]] = {}
         self._sequence = 0
         self._running = 0
-        self._since_batch = 0
+        self._batch_credit_s = 0.0
         self._service_s = SERVICE_START_S
 
     # --- the loop's side -----------------------------------------------------------------
@@ -256,13 +133,13 @@ class AdmissionQueue(Generic[GroupT]):
         the channel has in the queue already.
         """
         expired: Sequence[Bite[GroupT]] = ()
-        room = self._room(group.priority)
+        room = self._room(group, now)
         if room < group.legs:
             expired = self.expire(now)
-            room = self._room(group.priority)
+            room = self._room(group, now)
         admitted = min(group.legs, room)
         if admitted:
-            self._registers.setdefault(group.channel, _Register()).add(group)
+            self._registers.setdefault(group.channel, Register()).add(group)
             group.legs = group.waiting = admitted
             self._sequence += 1
             self._line(group).push(group, self._sequence)
@@ -284,22 +161,27 @@ class AdmissionQueue(Generic[GroupT]):
             if group is None or not (taken_too or leg - group.first >= group.next):
                 continue
             if group.withdraw(leg - group.first):
-                self._line(group).waiting -= 1
+                self._line(group).lose(group)
                 withdrawn.append(Bite(group, (leg - group.first,)))
                 self._forget_when_done(group)
         return withdrawn
 
     def drop_channel(self, channel: int) -> list[Bite[GroupT]]:
-        """Take out everything that waits for a connection that is gone, and return it."""
+        """Take out everything that waits for a connection that is gone, and return it.
+
+        Legs in hand are marked revoked: who works on them goes no further than the one begun.
+        """
         register = self._registers.get(channel)
         groups = list(register.groups) if register else []
+        for group in groups:
+            group.revoked.update(range(group.next))
         return [self._cut_all(group) for group in groups if group.waiting]
 
     def expire(self, now: float) -> list[Bite[GroupT]]:
         """Take out the legs whose deadline has passed."""
         expired: list[Bite[GroupT]] = []
         for line in (self._interactive, self._batch):
-            while (group := line.head()) is not None and group.deadline_s <= now:
+            while (group := line.expired(now)) is not None:
                 expired.append(self._cut_all(group))
         return expired
 
@@ -313,7 +195,7 @@ class AdmissionQueue(Generic[GroupT]):
         if group is None:
             return Taken(None, expired)
         legs = line.cut(group, share)
-        self._count_turn(line, len(legs))
+        self._charge(group, len(legs) * self._service_s)
         group.running += len(legs)
         self._running += len(legs)
         return Taken(Bite(group, legs), expired)
@@ -322,6 +204,8 @@ class AdmissionQueue(Generic[GroupT]):
         """Note that ``legs`` taken legs of a group are done, ``took_s`` seconds in all."""
         group.running -= legs
         self._running -= legs
+        self._charge(group, took_s - legs * self._service_s)
+        group.setback_s += SETBACK * max(0.0, took_s - DEAR * legs * self._service_s)
         self._service_s += SERVICE_WEIGHT * (max(took_s / legs, SERVICE_S_MIN) - self._service_s)
         self._forget_when_done(group)
 
@@ -354,31 +238,43 @@ class AdmissionQueue(Generic[GroupT]):
 
     # --- within --------------------------------------------------------------------------
 
-    def _line(self, group: GroupT) -> _Line[GroupT]:
+    def _line(self, group: GroupT) -> Line[GroupT]:
         return self._batch if group.priority == "batch" else self._interactive
 
-    def _room(self, priority: Priority) -> int:
+    def _room(self, group: GroupT, now: float) -> int:
+        """How many legs of the group may enter."""
         room = self.legs_max - self.waiting
-        if priority == "batch":
+        if group.priority == "batch":
             room = min(room, int(self.legs_max * BATCH_QUEUE_SHARE) - self._batch.waiting)
+        budget_s = group.deadline_s - now
+        in_time = max(self.workers, int(PATIENCE * budget_s * self.workers / self._service_s))
+        # What comes too late is not turned away: it expires, and says so.
+        if budget_s > 0.0 and self.waiting + group.legs > in_time:
+            room = min(room, in_time - self._ahead(group))
         return max(room, 0)
 
-    def _turn(self, legs_max: int) -> tuple[_Line[GroupT], int]:
+    def _ahead(self, group: GroupT) -> int:
+        """How many of the legs that wait go before the group's."""
+        ahead = self._line(group).ahead(group.deadline_s)
+        return ahead + self._interactive.waiting if group.priority == "batch" else ahead
+
+    def _turn(self, legs_max: int) -> tuple[Line[GroupT], int]:
         """Return whose turn it is and how many legs it may have."""
         if not self._interactive.waiting:
             return self._batch, legs_max
-        owed = self._since_batch // (BATCH_TURN - 1)
-        if self._batch.waiting and owed:
+        owed = int(self._batch_credit_s / self._service_s + ROUNDING)
+        if self._batch.waiting and owed > 0:
             return self._batch, min(legs_max, owed)
         return self._interactive, legs_max
 
-    def _count_turn(self, line: _Line[GroupT], legs: int) -> None:
+    def _charge(self, group: GroupT, work_s: float) -> None:
+        """Note work of a class: what is expected when it is taken, the difference when done."""
         if not (self._batch.waiting and self._interactive.waiting):
-            self._since_batch = 0
-        elif line is self._batch:
-            self._since_batch = max(0, self._since_batch - legs * (BATCH_TURN - 1))
+            self._batch_credit_s = 0.0
+        elif group.priority == "batch":
+            self._batch_credit_s -= work_s
         else:
-            self._since_batch += legs
+            self._batch_credit_s += work_s / (BATCH_TURN - 1)
 
     def _cut_all(self, group: GroupT) -> Bite[GroupT]:
         bite = Bite(group, self._line(group).cut(group, group.legs))

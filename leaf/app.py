@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -44,10 +45,14 @@ def create_app(
     async def metrics(_: Request) -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
+    async def load(_: Request) -> Response:
+        return Response(msgspec.json.encode(leaf.load()), media_type="application/json")
+
     routes = [
         Route("/shards/{shard}/search", SearchRoute(leaf), methods=["POST"]),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
+        Route("/load", load),
         Route("/metrics", metrics),
     ]
     if interference is not None:

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from leaf.admission import Bite, Group
 from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration, HeldShard
+from leaf.lines import Bite, Group
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,
@@ -25,11 +25,14 @@ from leaf.protocol import (
     TEXT_BYTES_MAX,
     Bool,
     FetchBody,
+    Fuzzy,
     Kind,
     LookupBody,
     Phrase,
+    Prefix,
     Priority,
     Query,
+    Range,
     RefusalReason,
     SearchBody,
     Tie,
@@ -89,6 +92,7 @@ class Task(Group):
         "shards",
         "sink",
         "tie",
+        "trace",
     )
 
     def __init__(
@@ -108,11 +112,13 @@ class Task(Group):
         query: int | None = None,
         alone: bool = False,
         tie: Tie | None = None,
+        trace: str = "",
     ) -> None:
         super().__init__(channel, first, len(shards), arrived_s + budget_s, priority)
         self.query = query
         self.alone = alone
         self.tie = tie
+        self.trace = trace
         self.sink = sink
         self.kind: Kind = kind
         self.generation = generation
@@ -159,6 +165,21 @@ class SearchPlan(NamedTuple):
         return total, *ranked(scores, ordinals)
 
 
+class SelectPlan(NamedTuple):
+    """The best ``k`` of a shard and what is counted in it, as a selection says."""
+
+    prepared: Any
+    selected: Any
+    k: int
+
+    def answer(self, shard: HeldShard, leg: int) -> Reply:  # noqa: ARG002 - every leg is alike
+        """Return total, best, ranked, facets."""
+        total, best, columns, facets = shard.select(self.prepared, self.selected, self.k)
+        if not isfinite(best):
+            check_finite([best])
+        return total, best, columns, facets
+
+
 class FetchPlan(NamedTuple):
     """The documents of a shard that were named."""
 
@@ -199,7 +220,10 @@ def plan_of(task: Task) -> Plan:
         case "search":
             search = body if isinstance(body, SearchBody) else _read(SEARCH_BODY, body)
             check_search(search)
-            return SearchPlan(task.generation.prepare(search.query), search.k)
+            prepared = task.generation.prepare(search.query)
+            if search.selection is None:
+                return SearchPlan(prepared, search.k)
+            return SelectPlan(prepared, task.generation.selected(search.selection), search.k)
         case "fetch":
             fetch = _read(FETCH_BODY, body)
             return FetchPlan(_prepared(task.generation, fetch.query), fetch, task.ordinals)
@@ -249,15 +273,23 @@ def _children(query: Query) -> Sequence[Query]:
     match query:
         case Bool():
             return (*query.must, *query.should, *query.must_not)
-        case Word() | Phrase():
+        case Word() | Phrase() | Prefix() | Fuzzy():
             _check_text(query.text)
-            if not BOOST_MIN <= query.boost <= BOOST_MAX:
-                raise BadQuery(
-                    f"boost must be from {BOOST_MIN:g} to {BOOST_MAX:g}, not {query.boost:g}"
-                )
+            _check_boost(query.boost)
+            return ()
+        case Range():
+            for bound in (query.gte, query.gt, query.lte, query.lt):
+                if isinstance(bound, str):
+                    _check_text(bound)
+            _check_boost(query.boost)
             return ()
         case _:
             return ()
+
+
+def _check_boost(boost: float) -> None:
+    if not BOOST_MIN <= boost <= BOOST_MAX:
+        raise BadQuery(f"boost must be from {BOOST_MIN:g} to {BOOST_MAX:g}, not {boost:g}")
 
 
 def _check_text(text: str) -> None:
@@ -288,6 +320,8 @@ class Performer:
     """Does what workers take from the queue."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self.work_us: dict[str, dict[int, int]] = {}
+        """Time spent, by generation and shard. Others may read it, and remove a generation."""
         self._clock = clock
         self._log_due_s = 0.0
 
@@ -303,6 +337,7 @@ class Performer:
         if isinstance(plan, NoPlan):
             return refuse(task, legs, now, *plan)
         held, answer_leg = task.generation.shards, plan.answer
+        work_us = self.work_us.setdefault(task.generation.card.generation, {})
         for leg in legs:
             queue_us = int((now - arrived_s) * 1e6)
             if revoked and leg in revoked:
@@ -323,6 +358,7 @@ class Performer:
             began, now = now, clock()
             # At least one: a leg that was begun can be told from one that was not.
             service_us = int((now - began) * 1e6) or 1
+            work_us[shards[leg]] = work_us.get(shards[leg], 0) + service_us
             if revoked and leg in revoked:
                 refusals.append((first + leg, queue_us, service_us, "cancelled"))
             elif failure is not None:
@@ -347,5 +383,7 @@ class Performer:
         if now >= self._log_due_s:
             self._log_due_s = now + LOG_PAUSE_S
             where = f"{task.kind} on shard {task.shards[leg]} of {task.generation.card.generation}"
-            log.error("%s failed", where, exc_info=error)
+            # Of a traceparent the second part is the trace.
+            known = {"query": task.query, "trace_id": task.trace[3:35]}
+            log.error("%s failed", where, exc_info=error, extra=known)
         return NoPlan("error", plain(f"{type(error).__name__}: {error}"))

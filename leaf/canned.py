@@ -7,12 +7,15 @@ serves canned answers says so in its ``hello`` and its log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Self
 
 from index_data.manifest import Field, GenerationCard
 from leaf.config import Place
+from leaf.errors import BadQuery
+from leaf.holdings import HeldGeneration
 from leaf.protocol import FetchedDocument, Query
+from leaf.selection import Selection
 
 HITS: Final = 10
 """Hits of each shard: a page."""
@@ -46,6 +49,10 @@ class CannedShard:
         if k < HITS:
             return HITS, self._scores[:k], self._ordinals[:k]
         return HITS, self._scores, self._ordinals
+
+    def select(self, prepared: Any, selected: Any, k: int, /) -> tuple[Any, ...]:  # noqa: ARG002
+        """Select nothing: no selection is ever prepared."""
+        return 0, 0.0, ([], []), []
 
     def fetch(
         self,
@@ -84,9 +91,18 @@ class CannedGeneration:
             shard: CannedShard(shard, shards) for shard in held
         }
         self.refused: Mapping[int, str] = {}
+        self.leaving: Mapping[int, int] = {}
 
     def prepare(self, query: Query, /) -> None:
         """Have nothing to prepare."""
+
+    def selected(self, selection: Selection, /) -> None:  # noqa: ARG002
+        """Refuse: there is nothing to filter, sort or count by. Raises BadQuery."""
+        raise BadQuery("canned answers cannot be filtered, sorted or counted")
+
+    def without(self, shards: Iterable[int], /) -> Self:  # noqa: ARG002
+        """Return the same: no placement is chosen for canned shards, and none is given up."""
+        return self
 
 
 class CannedSupply:
@@ -96,6 +112,7 @@ class CannedSupply:
         self._shards = shards
         self._held = place.shards(shards)
 
-    def newer(self, than: str | None, /) -> CannedGeneration | None:
-        """Return the generation when nothing is held yet."""
-        return CannedGeneration(self._shards, self._held) if than is None else None
+    def changes(self, held: Mapping[str, HeldGeneration], /) -> Iterator[CannedGeneration]:
+        """Yield the generation when nothing is held yet."""
+        if not held:
+            yield CannedGeneration(self._shards, self._held)

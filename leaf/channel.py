@@ -90,7 +90,7 @@ class Channel:
                 ledger.answered(kind, answers, heard=heard)
             if refused:
                 refusals.extend(refused)
-                ledger.refused(kind, refused)
+                ledger.refused(kind, refused, heard=heard)
         if heard and (hits or documents or refusals):
             for frame in write_replies(hits, documents, refusals):
                 self._send(frame)
@@ -153,6 +153,7 @@ class Channel:
             refusals = [(leg, 0, 0, "unknown_generation", detail) for leg in legs]
             self.put(Finished(ask.kind, (), refusals))
             return
+        self._leaf.holdings.asked(generation, ask.shards, now)
         self._leaf.offer(
             Task(
                 sink=self,
@@ -168,5 +169,6 @@ class Channel:
                 priority=ask.priority,
                 query=ask.query,
                 tie=ask.tie,
+                trace=ask.trace,
             )
         )

@@ -12,35 +12,29 @@ from collections.abc import Callable
 import msgspec
 import tantivy
 
-from index_data.analysis import tokens_of
+from index_data.assembly import assemble, matching, weighed_natively
 from index_data.manifest import Field
-from index_data.query import (
-    BadQuery,
-    Clause,
-    Everything,
-    Plan,
-    Planner,
-    assemble,
-    leaves_of,
-    matching,
-)
+from index_data.plan import Alike, Best, Clause, Everything, Leaf, Plan, Within, leaves_of, numbered
+from index_data.query import BadQuery, Planner
 from index_data.statistics import Statistics
 from leaf import errors, protocol
-from leaf.scoring import Weighed, probe_of
+from leaf.scoring import Choice, Weighed, probe_of
+from leaf.wanted import NOT_WANTED, Wanted
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A query ready for any shard of its generation. Lists and maps go by a leaf's number.
+    """A query ready for any shard of its generation. Maps go by a number of the plan, or a field.
 
-    ``matches`` are unweighed queries, ``weighed`` what the whole knows of each, ``probe`` is
-    for exact scores, ``words`` are the tokens to highlight, by field.
+    ``matches`` are queries: of clauses unweighed, of all others as they score. ``parts`` are
+    what the whole knows of each, ``probe`` is for exact scores, ``wanted`` are the tokens to
+    highlight.
     """
 
     plan: Plan
     matches: dict[int, tantivy.Query]
-    weighed: dict[int, Weighed]
+    parts: dict[int, Weighed | Choice]
     probe: tantivy.Query | None
-    words: dict[str, frozenset[str]]
+    wanted: dict[str, Wanted]
 
     def for_shard(
         self, weigh: Callable[[Clause, tantivy.Query, float], tantivy.Query | None]
@@ -50,11 +44,12 @@ class Prepared(msgspec.Struct, frozen=True):
         ``weigh`` is given each clause, what it matches, and its weight times idf in the whole.
         """
 
-        def one(leaf: Clause | Everything) -> tantivy.Query | None:
+        def one(leaf: Leaf) -> tantivy.Query | None:
             match = self.matches[leaf.number]
-            if isinstance(leaf, Everything):
-                return match
-            return weigh(leaf, match, self.weighed[leaf.number].factor)
+            part = self.parts[leaf.number]
+            if isinstance(leaf, Clause) and isinstance(part, Weighed):
+                return weigh(leaf, match, part.factor)
+            return match
 
         return assemble(self.plan, one)
 
@@ -70,30 +65,39 @@ def prepare(
     Raises leaf.errors.BadQuery.
     """
     try:
-        plan = Planner(fields, tokens_of).plan(msgspec.to_builtins(query))
+        plan = Planner(fields).plan(msgspec.to_builtins(query))
     except BadQuery as error:
         raise errors.BadQuery(str(error), error.member) from error
-    leaves = leaves_of(plan)
     return Prepared(
         plan=plan,
-        matches={leaf.number: matching(leaf, schema) for leaf in leaves},
-        weighed={leaf.number: _weighed(leaf, statistics) for leaf in leaves},
+        matches={leaf.number: _match(leaf, schema) for leaf in leaves_of(plan)},
+        parts={part.number: _part(part, statistics) for part in numbered(plan)},
         probe=probe_of(plan, schema),
-        words=_words(plan, frozenset(field.name for field in fields if field.type == "text")),
+        wanted=_wanted(plan, frozenset(field.name for field in fields if field.type == "text")),
     )
 
 
-def _weighed(leaf: Clause | Everything, statistics: Statistics) -> Weighed:
-    if isinstance(leaf, Everything):
-        return Weighed(1.0, 0.0)
-    # BM25 weighs a phrase like a term that is as rare as all of its tokens together.
-    idf = sum(statistics.idf(leaf.field, token) for token in leaf.tokens)
-    return Weighed(leaf.weight * idf, statistics.average_length(leaf.field))
+def _match(leaf: Leaf, schema: tantivy.Schema) -> tantivy.Query:
+    return matching(leaf, schema) if isinstance(leaf, Clause) else weighed_natively(leaf, schema)
 
 
-def _words(plan: Plan, text_fields: frozenset[str]) -> dict[str, frozenset[str]]:
-    words: dict[str, set[str]] = {}
+def _part(part: Leaf | Best, statistics: Statistics) -> Weighed | Choice:
+    match part:
+        case Best():
+            return Choice(part.tie_breaker)
+        case Everything():
+            return Weighed(1.0, 0.0)
+        case Alike() | Within():
+            return Weighed(part.weight, 0.0)
+        case Clause():
+            # BM25 weighs a phrase like a term that is as rare as all of its tokens together.
+            idf = sum(statistics.idf(part.field, token) for token in part.tokens)
+            return Weighed(part.weight * idf, statistics.average_length(part.field))
+
+
+def _wanted(plan: Plan, text_fields: frozenset[str]) -> dict[str, Wanted]:
+    wanted: dict[str, Wanted] = {}
     for leaf in leaves_of(plan, wanted_only=True):
-        if isinstance(leaf, Clause) and leaf.field in text_fields:
-            words.setdefault(leaf.field, set()).update(leaf.tokens)
-    return {field: frozenset(tokens) for field, tokens in words.items()}
+        if isinstance(leaf, Clause | Alike) and leaf.field in text_fields:
+            wanted[leaf.field] = wanted.get(leaf.field, NOT_WANTED).and_of(leaf)
+    return wanted

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from index_data.placement import LEAVES_MAX, SHARDS_MAX, BadPlacement, shards_of
+from index_data.placement import (
+    BY_THE_RULE,
+    LEAVES_MAX,
+    SHARDS_MAX,
+    BadPlacement,
+    Chosen,
+    holders,
+)
 from leaf.admission import QUEUE_LEGS_MAX
 from leaf.errors import BadSetting
+from leaf.logs import Format
 from leaf.plans import SeededPlan
 from leaf.pulse import BLOCKED_MS, BLOCKED_MS_MAX
 from leaf.workers import WORKERS_MAX
@@ -17,6 +25,9 @@ from leaf.workers import WORKERS_MAX
 PORT_MAX: Final = 65_535
 QUEUE_LEGS_CEILING: Final = 1_000_000
 """A longer queue is minutes of work: nobody waits for its end."""
+
+GENERATIONS_MAX: Final = 10
+"""Each is a whole index; only the newest two are ever asked for."""
 
 NAME_CHARS_MAX: Final = 100
 
@@ -42,11 +53,18 @@ class Place:
         _check_range("--replicas", self.replicas, 1, self.leaves)
 
     def shards(self, total: int) -> tuple[int, ...]:
-        """Return the numbers of the shards to hold, of ``total``. Raises BadSetting."""
+        """Return the numbers of the shards to hold by the rule, of ``total``. Raises BadSetting."""
+        return tuple(
+            shard for shard, held in enumerate(self.holders(total)) if self.ordinal in held
+        )
+
+    def holders(self, total: int, chosen: Chosen = BY_THE_RULE) -> tuple[tuple[int, ...], ...]:
+        """Return the ordinals of the leaves that hold each of ``total`` shards. Raises BadSetting.
+
+        ``chosen`` as in ``index_data.placement``.
+        """
         try:
-            return shards_of(
-                shards=total, ordinal=self.ordinal, leaves=self.leaves, replicas=self.replicas
-            )
+            return holders(shards=total, leaves=self.leaves, replicas=self.replicas, chosen=chosen)
         except BadPlacement as error:
             raise BadSetting(str(error)) from error
 
@@ -54,6 +72,9 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """How one leaf runs. Exactly one of ``index`` and ``canned`` is set.
+
+    ``generations``: how many of the newest are opened at the start. ``in_step``: background
+    work is done at moments that are the same for all leaves.
 
     ``interference`` is the trouble that is injected from the start. With an ``admin_token`` it
     can be switched while the leaf runs; ``seed`` is then that of plans that name none.
@@ -70,10 +91,13 @@ class Config:
     queue_legs: int = QUEUE_LEGS_MAX
     name: str = ""
     domain: str = ""
+    log_format: Format = "text"
     blocked_ms: float = BLOCKED_MS
     interference: SeededPlan | None = None
     seed: int = 0
     admin_token: str = ""
+    generations: int = 2
+    in_step: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no leaf can run with, and fill in the names."""
@@ -83,6 +107,7 @@ class Config:
             _check_range("--canned", self.canned, 1, SHARDS_MAX)
         _check_range("--port", self.port, 1, PORT_MAX)
         _check_range("--workers", self.workers, 1, WORKERS_MAX)
+        _check_range("--generations", self.generations, 1, GENERATIONS_MAX)
         _check_range("--queue-legs", self.queue_legs, 1, QUEUE_LEGS_CEILING)
         _check_range("--blocked-ms", self.blocked_ms, 1, BLOCKED_MS_MAX)
         if self.admin_token and len(self.admin_token) < TOKEN_CHARS_MIN:
@@ -114,3 +139,7 @@ def _check_name(option: str, name: str) -> str:
     if not name.isprintable() or not name.strip() or len(name) > NAME_CHARS_MAX:
         raise BadSetting(f"{option} must be 1 to {NAME_CHARS_MAX} printable characters")
     return name
+
+
+ALONE: Final = Place(ordinal=0, leaves=1, replicas=1)
+"""The place of a leaf that is all there is."""

@@ -24,11 +24,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import orjson
 
-from leaf.admission import AdmissionQueue, Bite
+from leaf.admission import AdmissionQueue
 from leaf.asks import Finished, NoPlan, Performer, Plan, Reply, Sink, Task
 from leaf.courier import Courier
 from leaf.holdings import HeldShard
 from leaf.interference import Arrival, Fail, Garbage, Hang, Interference, Refuse, Trouble
+from leaf.lines import Bite
 from leaf.protocol import Bool, Kind, Phrase, Query, RefusalReason, SearchBody, Word
 from leaf.workers import Clock, Workers
 

@@ -37,6 +37,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from leaf.broken import FACETS, RANKED, SORTED, decoded, paired
+from leaf.selection import Selection, SortValue
+
 PROTOCOL_VERSION: Final = 1
 CHANNEL_PATH: Final = "/channel"
 
@@ -52,6 +55,16 @@ BOOST_MIN: Final = 0.001
 BOOST_MAX: Final = 1000.0
 """A clause a thousand times as dear as another has the field to itself already, and far below
 that scores lose their digits."""
+
+DISTANCE_MAX: Final = 2
+"""Letters in which a fuzzy word may differ: four of five mistyped words differ in one."""
+
+Bound = str | int | float | bool
+
+TieBreaker = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+
+TRACE_CHARS_MAX: Final = 55
+"""Of a ``traceparent``: version, trace, span and flags in hexadecimal, with dashes."""
 
 TIE_KEY_CHARS_MAX: Final = 64
 PEERS_MAX: Final = 2000
@@ -72,12 +85,14 @@ HITS_MAX: Final = 20_000
 class Word(msgspec.Struct, frozen=True, tag="word", tag_field="type", forbid_unknown_fields=True):
     """Text that is analysed where it is searched; several tokens must stand side by side.
 
-    ``field`` None means every default text field of the schema, with its weight.
+    ``field`` None means every default text field of the schema, with its weight. The score is
+    then the best field's and ``tie_breaker`` times the others': 1 makes it their sum.
     """
 
     text: str
     field: str | None = None
     boost: float = 1.0
+    tie_breaker: TieBreaker = 1.0
 
 
 class Phrase(
@@ -87,6 +102,42 @@ class Phrase(
 
     text: str
     field: str | None = None
+    boost: float = 1.0
+    tie_breaker: TieBreaker = 1.0
+
+
+class Prefix(
+    msgspec.Struct, frozen=True, tag="prefix", tag_field="type", forbid_unknown_fields=True
+):
+    """Words side by side of which the last is a beginning, as ``pars`` is of ``parser``."""
+
+    text: str
+    field: str | None = None
+    boost: float = 1.0
+    tie_breaker: TieBreaker = 1.0
+
+
+class Fuzzy(msgspec.Struct, frozen=True, tag="fuzzy", tag_field="type", forbid_unknown_fields=True):
+    """A word that may differ in ``distance`` letters: typed, left out, added or changed over."""
+
+    text: str
+    distance: Annotated[int, msgspec.Meta(ge=1, le=DISTANCE_MAX)] = DISTANCE_MAX
+    field: str | None = None
+    boost: float = 1.0
+    tie_breaker: TieBreaker = 1.0
+
+
+class Range(msgspec.Struct, frozen=True, tag="range", tag_field="type", forbid_unknown_fields=True):
+    """Values of a field from ``gte`` or after ``gt``, to ``lte`` or before ``lt``.
+
+    A bound is a value, or the text of one. Without bounds, any value at all.
+    """
+
+    field: str
+    gte: Bound | None = None
+    gt: Bound | None = None
+    lte: Bound | None = None
+    lt: Bound | None = None
     boost: float = 1.0
 
 
@@ -104,7 +155,10 @@ class All(msgspec.Struct, frozen=True, tag="all", tag_field="type", forbid_unkno
     """Every document, each with score 1."""
 
 
-Query = Word | Phrase | Bool | All
+Text = Word | Phrase | Prefix | Fuzzy
+"""What is looked for in the text of one field, or of every default field."""
+
+Query = Text | Range | Bool | All
 
 
 # --- root to leaf ------------------------------------------------------------------------
@@ -122,10 +176,11 @@ class RootHello(msgspec.Struct, frozen=True):
 
 
 class SearchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Phase one: the best ``k`` of a shard, as (score, ordinal)."""
+    """Phase one: the best ``k`` of a shard, as (score, ordinal); with a selection as it says."""
 
     query: Query
     k: int
+    selection: Selection | None = None
 
 
 class FetchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,7 +232,8 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody,
     ``lookup`` LookupBody. ``ordinals[i]`` (fetch only) lists the documents of ``shards[i]``.
     ``query`` is the root's number of the query, which its legs on all leaves have in common;
-    only injected trouble looks at it.
+    only injected trouble looks at it. ``trace`` is the ``traceparent`` of its caller, if it has
+    one, for the leaf's log.
     """
 
     kind: Kind
@@ -190,6 +246,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priority: Priority = "interactive"
     query: Annotated[int, msgspec.Meta(ge=0, le=QUERY_NUMBER_MAX)] | None = None
     tie: Tie | None = None
+    trace: Annotated[str, msgspec.Meta(max_length=TRACE_CHARS_MAX)] = ""
 
 
 class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -205,16 +262,15 @@ class RootFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 # --- leaf to root ------------------------------------------------------------------------
 
 
-class BrokenAnswer(ValueError):
-    """An answer whose hits are not what the contract says."""
-
-
 class Hits(msgspec.Struct, array_like=True, gc=False):
     """A shard's answer to ``search`` or ``lookup``.
 
     ``ranked`` is ``[scores, ordinals]``, best first. It is left as JSON until it is needed:
     of a hundred shards few have a hit on the page, and ``best``, the first score (0 without
     hits), tells which. Times in microseconds: waiting in the leaf's queue, and being worked on.
+
+    In a search that is sorted, ``ranked`` is ``[rows of sort values, ordinals]``. ``facets``
+    has an entry for each facet of the selection, in its order.
     """
 
     leg: int
@@ -223,6 +279,7 @@ class Hits(msgspec.Struct, array_like=True, gc=False):
     total: Annotated[int, msgspec.Meta(ge=0)]
     best: float
     ranked: msgspec.Raw
+    facets: msgspec.Raw = msgspec.Raw(b"[]")
 
     def read(self) -> tuple[list[float], list[int]]:
         """Return scores and ordinals, best first, ties in score lowest ordinal first.
@@ -230,16 +287,15 @@ class Hits(msgspec.Struct, array_like=True, gc=False):
         Ordinals are ranks of document ids in the whole generation: comparing two ordinals
         compares the ids, on whichever shard they live. Raises BrokenAnswer.
         """
-        try:
-            scores, ordinals = _RANKED.decode(self.ranked)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BrokenAnswer(f"hits that cannot be read: {error}") from None
-        if len(scores) != len(ordinals):
-            raise BrokenAnswer(f"{len(scores)} scores for {len(ordinals)} ordinals")
-        return scores, ordinals
+        return paired(RANKED, self.ranked)
 
+    def read_sorted(self) -> tuple[list[list[SortValue]], list[int]]:
+        """Return the sort values of each hit, and ordinals, in order. Raises BrokenAnswer."""
+        return paired(SORTED, self.ranked)
 
-_RANKED: Final = msgspec.json.Decoder(tuple[list[float], list[int]])
+    def read_facets(self) -> list[Any]:
+        """Return what was counted for each facet. Raises BrokenAnswer."""
+        return decoded(FACETS, self.facets)
 
 
 def ranked(scores: Sequence[float], ordinals: Sequence[int]) -> tuple[float, Any]:
@@ -293,11 +349,14 @@ class Holding(msgspec.Struct, frozen=True):
     """A generation as one leaf holds it.
 
     ``card`` is the generation's GenerationCard (index_data.manifest), the same on every
-    leaf that has it; ``shards`` are the ones held here.
+    leaf that has it; ``shards`` are the ones held here. Those of them that this leaf is to give
+    up stand in ``leaving``, each with the number of leaves that are to hold it instead: it is
+    served as long as anybody asks, and roots ask no more once so many others have it.
     """
 
     card: msgspec.Raw
     shards: tuple[int, ...]
+    leaving: dict[int, int] = {}
 
 
 class LeafHello(msgspec.Struct, frozen=True):

@@ -5,18 +5,20 @@ that belong to the document (how often a term occurs, how long the field is) are
 tantivy's explanation, and those of the collection from the whole's statistics.
 
 An explanation leaves out what does not match and does not say which clause a phrase was. So
-what is explained is a *probe*: the query with every leaf boosted by its number plus one. The
-boost is part of the explanation and says which leaf a node is.
+what is explained is a *probe*: the query with everything that has a number boosted by it, plus one.
+The boost is part of the explanation and says which part of the plan a node is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 import tantivy
 
-from index_data.query import Clause, Everything, Plan, assemble, matching
+from index_data.assembly import assemble, matching
+from index_data.plan import Best, Leaf, Plan
 from index_data.statistics import bm25
 
 _BOOST: Final = "Boost x"
@@ -28,12 +30,18 @@ _LENGTH: Final = "dl, "
 class Weighed(msgspec.Struct, frozen=True):
     """A leaf of the plan with what the collection adds to it.
 
-    ``factor`` is weight times idf; a leaf that matches everything has an average length of 0
-    and scores its factor.
+    ``factor`` is weight times idf; a leaf that scores its factor in every document has an
+    average length of 0.
     """
 
     factor: float
     average_length: float
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A Best of the plan: how it makes one score of several."""
+
+    tie_breaker: float
 
 
 class _Node(msgspec.Struct):
@@ -48,32 +56,40 @@ _NODE: Final = msgspec.json.Decoder(_Node)
 def probe_of(plan: Plan, schema: tantivy.Schema) -> tantivy.Query | None:
     """Return the query whose explanations ``exact_score`` reads."""
 
-    def tagged(leaf: Clause | Everything) -> tantivy.Query:
-        return tantivy.Query.boost_query(matching(leaf, schema), float(leaf.number + 1))
+    def tagged(part: Leaf | Best, query: tantivy.Query) -> tantivy.Query:
+        return tantivy.Query.boost_query(query, float(part.number + 1))
 
-    return assemble(plan, tagged)
+    return assemble(plan, lambda leaf: tagged(leaf, matching(leaf, schema)), tagged)
 
 
 def exact_score(
-    probe: tantivy.Query, searcher: tantivy.Searcher, document: int, leaves: dict[int, Weighed]
+    probe: tantivy.Query,
+    searcher: tantivy.Searcher,
+    document: int,
+    parts: Mapping[int, Weighed | Choice],
 ) -> float:
     """Return the score of a document of a shard, 0 when it does not match."""
     try:
         explanation = probe.explain(searcher, tantivy.DocAddress(0, document))
     except ValueError:  # how tantivy says that the document does not match
         return 0.0
-    return _score(_NODE.decode(explanation.to_json()), leaves)
+    return _score(_NODE.decode(explanation.to_json()), parts)
 
 
-def _score(node: _Node, leaves: dict[int, Weighed]) -> float:
+def _score(node: _Node, parts: Mapping[int, Weighed | Choice]) -> float:
     if not node.description.startswith(_BOOST):
-        return sum(_score(detail, leaves) for detail in node.details)
+        return sum(_score(detail, parts) for detail in node.details)
     number = int(node.description[len(_BOOST) :].split(maxsplit=1)[0]) - 1
-    leaf = leaves[number]
-    if leaf.average_length == 0.0:
-        return leaf.factor
+    part = parts[number]
+    if isinstance(part, Choice):
+        (union,) = node.details
+        scores = [_score(detail, parts) for detail in union.details]
+        best = max(scores)
+        return best + part.tie_breaker * (sum(scores) - best)
+    if part.average_length == 0.0:
+        return part.factor
     frequency, length = _value(node, _FREQUENCY), _value(node, _LENGTH)
-    return leaf.factor * bm25(frequency, length, leaf.average_length)
+    return part.factor * bm25(frequency, length, part.average_length)
 
 
 def _value(node: _Node, beginning: str) -> float:

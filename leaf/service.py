@@ -1,27 +1,25 @@
 """One leaf: what it holds, who works for it, who is connected, and what it counts.
 
-`Leaf` lives on the event loop. `Watch` is the thread that opens generations, at the start
-and whenever a newer one appears.
+`Leaf` lives on the event loop. What is opened and when, is up to `leaf.background`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import itertools
 import logging
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 import msgspec
 
+from index_data.load import LeafLoad
 from leaf.admission import Depth
 from leaf.asks import Task
-from leaf.errors import BadSetting
+from leaf.config import ALONE, Place
 from leaf.frames import write_hello
-from leaf.holdings import HeldGeneration, Holdings, Supply
+from leaf.holdings import HeldGeneration, Holdings
 from leaf.protocol import PROTOCOL_VERSION, Begun, Holding, LeafHello, Tie
 from leaf.pulse import BLOCKED_MS, Pulse
 from leaf.telemetry import Ledger
@@ -39,9 +37,6 @@ not know."""
 
 BEAT_S: Final = 0.05
 """How often the loop measures its own lateness and answers what expired in the queue."""
-
-WATCH_S: Final = 1.0
-"""How often to look for a newer generation: a listing of one folder."""
 
 
 class Root(Protocol):
@@ -63,11 +58,13 @@ class Leaf:
         clock: Clock,
         notice: str = "",
         blocked_ms: float = BLOCKED_MS,
+        place: Place = ALONE,
     ) -> None:
         self.name = name
         self.domain = domain
         self.workers = workers
         self.clock = clock
+        self.place = place
         self.holdings = Holdings()
         self.pulse = Pulse(blocked_ms, clock)
         self.ledger = Ledger(self.pulse)
@@ -153,7 +150,11 @@ class Leaf:
     def hello(self) -> bytes:
         """Return the frame that says who this leaf is and what it holds."""
         holdings = tuple(
-            Holding(msgspec.Raw(msgspec.json.encode(held.card)), tuple(sorted(held.shards)))
+            Holding(
+                msgspec.Raw(msgspec.json.encode(held.card)),
+                tuple(sorted(held.shards)),
+                dict(held.leaving),
+            )
             for held in self.holdings
         )
         hello = LeafHello(
@@ -170,19 +171,27 @@ class Leaf:
     # --- generations ---------------------------------------------------------------------
 
     def hold(self, generation: HeldGeneration) -> None:
-        """Serve one more generation and tell every root."""
+        """Serve one more generation, or one that is served as it is now, and tell every root."""
         self.holdings.add(generation, self.clock())
         card = generation.card
         log.info("serving %s: shards %s", card.generation, sorted(generation.shards))
+        if generation.leaving:
+            log.info("to give up of %s: shards %s", card.generation, sorted(generation.leaving))
         for shard, why in generation.refused.items():
             log.error("shard %d of %s is refused: %s", shard, card.generation, why)
         self._announce()
 
-    def retire(self) -> None:
-        """Let go of generations that nobody uses any more, and tell every root."""
-        gone = self.holdings.retire(self.clock())
-        if gone:
-            log.info("no longer serving %s", ", ".join(gone))
+    def let_go(self) -> None:
+        """Let go of generations and shards that nobody needs here, and tell every root."""
+        retired = self.holdings.retire(self.clock())
+        if retired:
+            log.info("no longer serving %s", ", ".join(retired))
+        for name in retired:
+            self.workers.forget(name)
+        given_up = self.holdings.give_up()
+        for name, shards in given_up.items():
+            log.info("no longer serving shards %s of %s", sorted(shards), name)
+        if retired or given_up:
             self._announce()
 
     def _announce(self) -> None:
@@ -193,13 +202,12 @@ class Leaf:
     # --- upkeep --------------------------------------------------------------------------
 
     async def beat(self) -> None:
-        """Keep time until cancelled: measure the loop's lateness, expire, retire."""
+        """Keep time until cancelled: measure the loop's lateness, expire."""
         while True:
             self.pulse.expect(BEAT_S)
             await asyncio.sleep(BEAT_S)
             self.pulse.beat()
             self.workers.expire()
-            self.retire()
             self.warn_again()
 
     def warn_again(self) -> None:
@@ -222,71 +230,23 @@ class Leaf:
         """Return whether trouble is injected."""
         return bool(self._trouble)
 
+    def load(self) -> LeafLoad:
+        """Return what its shards have cost."""
+        return LeafLoad(
+            leaf=self.name,
+            pid=os.getpid(),
+            ordinal=self.place.ordinal,
+            leaves=self.place.leaves,
+            replicas=self.place.replicas,
+            domain=self.domain,
+            work_s={
+                held.card.generation: self.workers.work_s(held.card.generation)
+                for held in self.holdings
+            },
+        )
+
     def held(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield (generation, shards, refused shards, documents) of what is held."""
         for held in self.holdings:
             documents = sum(shard.documents for shard in held.shards.values())
             yield held.card.generation, len(held.shards), len(held.refused), documents
-
-
-class Watch:
-    """Opens generations on a thread of its own and hands them to the loop.
-
-    ``hold`` and ``fail`` are called on that thread; ``fail`` only for the first generation,
-    without which the leaf is of no use. A later one that cannot be opened is logged, once
-    for each different reason, and the leaf goes on with what it has.
-    """
-
-    def __init__(
-        self,
-        supply: Supply,
-        hold: Callable[[HeldGeneration], None],
-        fail: Callable[[BadSetting], None],
-    ) -> None:
-        self._supply = supply
-        self._hold = hold
-        self._fail = fail
-        self._newest: str | None = None
-        self._complaint = ""
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-
-    def start(self) -> None:
-        """Start looking."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop looking; an opening under way is not waited for."""
-        self._stop.set()
-
-    def look(self) -> None:
-        """Open a newer generation, if there is one."""
-        try:
-            generation = self._supply.newer(self._newest)
-        except BadSetting as error:
-            self._complain(error)
-            return
-        except Exception as error:  # an index of the wrong bytes can fail in any way
-            log.exception("opening the index failed")
-            self._complain(BadSetting(f"the index cannot be opened: {error}"))
-            return
-        if generation is None:
-            return
-        # What an index keeps in memory lives as long as the leaf: the collector need not
-        # walk through it again and again, with every worker waiting.
-        gc.collect()
-        gc.freeze()
-        self._newest = generation.card.generation
-        self._hold(generation)
-
-    def _complain(self, error: BadSetting) -> None:
-        if self._newest is None:
-            self._fail(error)
-        elif str(error) != self._complaint:
-            self._complaint = str(error)
-            log.warning("still serving %s: %s", self._newest, error)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self.look()
-            self._stop.wait(WATCH_S)

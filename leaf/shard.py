@@ -7,11 +7,12 @@ Everything may be called from several threads at once; tantivy searches without 
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
 import tantivy
@@ -30,7 +31,7 @@ from index_data.manifest import (
     verify,
     verify_shard,
 )
-from index_data.query import Clause
+from index_data.plan import Clause
 from index_data.schema import ID_FIELD, tantivy_schema
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
@@ -38,7 +39,10 @@ from leaf.compile import Prepared, prepare
 from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, Query
 from leaf.scoring import exact_score
+from leaf.selecting import Selected, select, selected
+from leaf.selection import Selection
 from leaf.snippets import SCAN_CHARS_MAX, Token, snippet
+from leaf.wanted import Wanted
 
 __all__ = ["BadQuery", "Generation", "Prepared", "Shard"]
 
@@ -71,11 +75,28 @@ class Shard:
         query = prepared.for_shard(self._weigh)
         if query is None:
             return 0, [], []
+        total, scores, documents = self._ranked(query, k)
+        ordinals = self._ordinals
+        return total, scores, [ordinals[document] for document in documents]
+
+    def select(self, prepared: Prepared, selected: Selected, k: int) -> tuple[Any, ...]:
+        """Return total, best, ranked and facets, as Hits has them, of a selection.
+
+        Raises BadQuery.
+        """
+        query = prepared.for_shard(self._weigh) or tantivy.Query.empty_query()
+        k = min(k, self.documents)
+        found = select(self._searcher, query, selected, k, self._ranked, self._ordinals)
+        values, documents = found.columns
+        columns = values, [self._ordinals[document] for document in documents]
+        return found.total, found.best, columns, found.facets
+
+    def _ranked(self, query: tantivy.Query, k: int) -> tuple[int, list[float], list[int]]:
+        """Return how many documents match, and scores and numbers of the best ``k``."""
         found = self._searcher.search(query, max(1, min(k, len(self._ordinals))))
         total: int = found.count  # type: ignore[attr-defined]  # missing in tantivy's stubs
         hits = found.hits[:k]
-        ordinals = self._ordinals
-        return total, [score for score, _ in hits], [ordinals[place.doc] for _, place in hits]
+        return total, [score for score, _ in hits], [place.doc for _, place in hits]
 
     def _weigh(self, clause: Clause, match: tantivy.Query, factor: float) -> tantivy.Query | None:
         """Return the clause boosted so that its idf here becomes its idf in the whole."""
@@ -117,7 +138,7 @@ class Shard:
         if prepared is not None:
             highlights = self._highlights(prepared, source, highlight)
             if prepared.probe is not None:
-                score = exact_score(prepared.probe, self._searcher, document, prepared.weighed)
+                score = exact_score(prepared.probe, self._searcher, document, prepared.parts)
         chosen = (
             source if fields is None else {name: source[name] for name in fields if name in source}
         )
@@ -134,18 +155,18 @@ class Shard:
     ) -> dict[str, str]:
         highlights = {}
         for field in highlight:
-            words, value = prepared.words.get(field), source.get(field)
+            wanted, value = prepared.wanted.get(field), source.get(field)
             for text in value if isinstance(value, list) else [value]:
-                piece = self._snippet(text, field, words) if words and text else None
+                piece = self._snippet(text, field, wanted) if wanted and text else None
                 if piece is not None:
                     highlights[field] = piece
                     break
         return highlights
 
-    def _snippet(self, text: str, field: str, words: frozenset[str]) -> str | None:
+    def _snippet(self, text: str, field: str, wanted: Wanted) -> str | None:
         text = composed(text)
         tokens = text_analyser(self._text_fields[field]).placed(text[:SCAN_CHARS_MAX])
-        return snippet(text, [Token(t.text, t.start, t.end) for t in tokens], words)
+        return snippet(text, [Token(t.text, t.start, t.end) for t in tokens], wanted)
 
     def lookup(self, document_id: str) -> list[int]:
         """Return the ordinal of the document with this id, or nothing."""
@@ -160,10 +181,21 @@ class Generation:
         self.card: GenerationCard = manifest.card()
         self.shards: dict[int, Shard] = {}
         self.refused: dict[int, str] = {}
-        self._fields = manifest.fields
-        self._statistics = statistics
-        self._schema = tantivy_schema(manifest.fields)
-        self._prepare = lru_cache(PREPARED_KEPT)(self._prepare_anew)
+        self.leaving: Mapping[int, int] = {}
+        self._schema = schema = tantivy_schema(manifest.fields)
+        self._fields = fields = manifest.fields
+
+        # It must not know this object: what is in a cycle, and frozen when that was last done,
+        # is never freed, and with it the shards.
+        @lru_cache(PREPARED_KEPT)
+        def prepare_anew(query: Query) -> Prepared:
+            return prepare(query, fields, statistics, schema)
+
+        @lru_cache(PREPARED_KEPT)
+        def select_anew(selection: Selection) -> Selected:
+            return selected(selection, fields, schema)
+
+        self._prepare, self._select = prepare_anew, select_anew
 
     @classmethod
     def open(cls, folder: Path, shards: Collection[int]) -> Generation:
@@ -181,10 +213,33 @@ class Generation:
         verify(folder / STATISTICS_FILE, manifest.statistics_sha256)
         generation = cls(manifest, Statistics(folder / STATISTICS_FILE))
         for shard in sorted(shards):
-            generation._open_shard(folder, shard, manifest.shards)
+            generation.take(folder, shard, manifest.shards)
         return generation
 
-    def _open_shard(self, folder: Path, shard: int, entries: Sequence[ShardEntry]) -> None:
+    def adjusted(self, folder: Path, shards: Collection[int], leaving: Mapping[int, int]) -> Self:
+        """Return the same with these shards open too, and others that are to be given up.
+
+        What is open already is shared. Raises BadManifest.
+        """
+        generation = copy.copy(self)
+        generation.shards, generation.refused = {**self.shards}, {**self.refused}
+        generation.leaving = leaving
+        missing = sorted({*shards} - self.shards.keys() - self.refused.keys())
+        entries = read_manifest(folder).shards if missing else ()
+        for shard in missing:
+            generation.take(folder, shard, entries)
+        return generation
+
+    def without(self, shards: Iterable[int], /) -> Self:
+        """Return the same without some shards. Whoever has this one keeps them."""
+        gone = frozenset(shards)
+        generation = copy.copy(self)
+        generation.shards = {s: shard for s, shard in self.shards.items() if s not in gone}
+        generation.leaving = {s: count for s, count in self.leaving.items() if s not in gone}
+        return generation
+
+    def take(self, folder: Path, shard: int, entries: Sequence[ShardEntry]) -> None:
+        """Open one more shard, or note why not: before anybody else has this generation."""
         if not 0 <= shard < len(entries):
             self.refused[shard] = f"there is no shard {shard}"
             return
@@ -198,5 +253,6 @@ class Generation:
         """Analyse a query and weigh it, for every shard. Raises BadQuery."""
         return self._prepare(query)
 
-    def _prepare_anew(self, query: Query) -> Prepared:
-        return prepare(query, self._fields, self._statistics, self._schema)
+    def selected(self, selection: Selection) -> Selected:
+        """Make the filters of a selection, for every shard. Raises BadQuery."""
+        return self._select(selection)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Sequence
 from typing import Final, NamedTuple
 
 SNIPPET_CHARS: Final = 160
@@ -22,6 +21,10 @@ SCAN_CHARS_MAX: Final = 50_000
 _SPACE: Final = re.compile(r"\s+")
 _ELLIPSIS: Final = "…"
 
+_JOINER: Final = "\u200d"
+_SKINS: Final = ("\U0001f3fb", "\U0001f3ff")
+"""What makes one emoji of several, and the first and last that give one a colour."""
+
 
 class Token(NamedTuple):
     """A token of a text and the characters it was made of."""
@@ -31,7 +34,7 @@ class Token(NamedTuple):
     end: int
 
 
-def snippet(text: str, tokens: Sequence[Token], wanted: AbstractSet[str]) -> str | None:
+def snippet(text: str, tokens: Sequence[Token], wanted: Container[str]) -> str | None:
     """Return the best piece of a text as HTML, None where no wanted token occurs."""
     hits = [i for i, token in enumerate(tokens) if token.text in wanted]
     if not hits:
@@ -72,24 +75,42 @@ def _window(text: str, tokens: Sequence[Token], span: tuple[int, int]) -> tuple[
         start = min((t.start for t in tokens if start <= t.start <= first), default=first)
     if end < len(text):
         end = max((t.end for t in tokens if last <= t.end <= end), default=last)
-    return start, _with_marks(text, end)
+    return _from_first(text, start), _with_marks(text, end)
 
 
 def _with_marks(text: str, end: int) -> int:
     """Return the first place at or after ``end`` that is not inside a character."""
-    while end < len(text) and unicodedata.category(text[end]) in {"Mn", "Mc", "Me", "Cf"}:
+    while _is_inside(text, end):
         end += 1
     return end
+
+
+def _from_first(text: str, start: int) -> int:
+    """Return the last place at or before ``start`` that is not inside a character."""
+    while _is_inside(text, start):
+        start -= 1
+    return start
+
+
+def _is_inside(text: str, at: int) -> bool:
+    """Whether what people see as one character stands on both sides of a place."""
+    if not 0 < at < len(text):
+        return False
+    return (
+        text[at - 1] == _JOINER
+        or _SKINS[0] <= text[at] <= _SKINS[1]
+        or unicodedata.category(text[at]) in {"Mn", "Mc", "Me", "Cf"}
+    )
 
 
 def _render(text: str, start: int, end: int, marked: Sequence[Token]) -> str:
     parts: list[str] = []
     at = start
     for token in marked:
-        stop = _with_marks(text, token.end)
-        parts += (_escaped(text[at : token.start]), "<em>", _escaped(text[token.start : stop]))
-        parts.append("</em>")
-        at = stop
+        first, stop = _from_first(text, token.start), _with_marks(text, token.end)
+        if first >= at:  # else it is a part of the character before
+            parts += (_escaped(text[at:first]), "<em>", _escaped(text[first:stop]), "</em>")
+            at = stop
     parts.append(_escaped(text[at:end]))
     before = f"{_ELLIPSIS} " if start > 0 else ""
     after = f" {_ELLIPSIS}" if end < len(text) else ""

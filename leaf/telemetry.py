@@ -65,15 +65,23 @@ class Ledger:
         if not heard:
             self.wasted_us += served_us
 
-    def refused(self, kind: Kind, replies: Iterable[Sequence[Any]]) -> None:
-        """Count refusals, as they go over the wire."""
+    def refused(self, kind: Kind, replies: Iterable[Sequence[Any]], *, heard: bool = True) -> None:
+        """Count refusals, as they go over the wire; ``heard`` as for answers."""
         for _, queue_us, service_us, reason, *_ in replies:
             began = reason == "cancelled" and service_us > 0
-            self.legs[kind, "cancelled_running" if began else reason] += 1
+            self.legs[kind, self._fate(reason, began=began, heard=heard)] += 1
             self.queue.add(queue_us)
             if began:
                 self.service.add(service_us)
                 self.wasted_us += service_us
+
+    @staticmethod
+    def _fate(reason: RefusalReason, *, began: bool, heard: bool) -> Outcome:
+        if reason != "cancelled" or (heard and not began):
+            return reason
+        if heard:
+            return "cancelled_running"
+        return "abandoned_running" if began else "abandoned_queued"
 
     def abandoned(self, kind: Kind, legs: int) -> None:
         """Count legs that left the queue because their connection was lost."""

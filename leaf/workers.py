@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from leaf.admission import AdmissionQueue, Bite, Depth
+from leaf.admission import AdmissionQueue, Depth
 from leaf.asks import Finished, Performer, Sink, Task, refuse
+from leaf.lines import Bite
 from leaf.protocol import RefusalReason
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Workers:
         self._asleep: list[threading.Lock] = []
         self._stopping = False
         self._tell: Tell | None = None
+        self._performers: list[Performer] = []
         self._threads = [
             threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
             for number in range(queue.workers)
@@ -126,6 +128,20 @@ class Workers:
         with self._lock:
             return self._queue.depth()
 
+    def work_s(self, generation: str) -> dict[int, float]:
+        """Return the seconds that were spent on each shard of a generation, ascending."""
+        total_us: dict[int, int] = {}
+        for performer in tuple(self._performers):
+            # A copy is made at once, whatever the worker counts meanwhile.
+            for shard, spent_us in performer.work_us.get(generation, {}).copy().items():
+                total_us[shard] = total_us.get(shard, 0) + spent_us
+        return {shard: total_us[shard] / 1e6 for shard in sorted(total_us)}
+
+    def forget(self, generation: str) -> None:
+        """Count no longer what was spent on a generation that is gone."""
+        for performer in self._performers:
+            performer.work_us.pop(generation, None)
+
     # --- within --------------------------------------------------------------------------
 
     def _refuse_busy(self, task: Task, legs: Sequence[int], retry_s: float) -> None:
@@ -144,7 +160,9 @@ class Workers:
     def _work(self) -> None:
         """Be one worker."""
         queue, lock, clock = self._queue, self._lock, self._clock
-        perform = self._performer().perform
+        performer = self._performer()
+        self._performers.append(performer)
+        perform = performer.perform
         bell = threading.Lock()
         bell.acquire()
         done: Bite[Task] | None = None

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import socket
 import sys
-from typing import Any
+import time
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 import uvicorn
 import uvloop
 
+from leaf.logs import set_up
 from leaf.pulse import Pulse, watched
+from root import tracing
 from root.app import Root
 from root.budget import BURST_MIN, BURST_QUERIES, BudgetTerms
 from root.config import POLICIES, Settings
 from root.discovery import LEAVES_MAX, Fleet
 from root.errors import OperatorError
+from root.trouble import Trouble, is_loopback
+
+if TYPE_CHECKING:
+    from root.spans import Spans
 
 SHUTDOWN_S = 1
 """Answers in work get this long after a signal; everything must be gone in three seconds."""
@@ -62,38 +69,67 @@ _DEFAULTS = Settings()
     "--canary/--no-canary", default=_DEFAULTS.canary, help="Try unknown queries on one leaf first."
 )
 @click.option(
+    "--slow-queries", default=_DEFAULTS.slow_queries, help="Kept of the slowest of each minute."
+)
+@click.option(
     "--blocked-ms", default=_DEFAULTS.blocked_ms, help="An event loop later than this is logged."
 )
 @click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
 @click.option(
     "--end-with-parent", is_flag=True, help="End when the process that started this one does."
 )
+@click.option(
+    "--trouble-buttons",
+    is_flag=True,
+    help="Let the page slow, stop and kill leaves; loopback only.",
+)
 @click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning"]))
+@click.option(
+    "--log-format",
+    default="text",
+    type=click.Choice(["text", "json"]),
+    help="Lines for people, or JSON for machines.",
+)
+@click.option(
+    "--spans",
+    default="none",
+    type=click.Choice(["none", "otlp"]),
+    help="Where to send a span an attempt.",
+)
 def main(**options: Any) -> None:
     """Split queries over leaves, hedge the slow ones, merge the answers."""
-    logging.basicConfig(
-        level=options["log_level"].upper(),
-        format="%(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
+    set_up(
+        options["name"],
+        options["log_level"],
+        options["log_format"],
+        tracing.known,
+        text="%(levelname)s %(name)s: %(message)s",
     )
     try:
         settings = _settings(options)
         urls = _urls(options["leaves"])
+        _check_trouble(options)
+        _check_spans(options["spans"])
         listening = _listen(options["host"], options["port"])
     except OperatorError as error:
         click.echo(f"root: {error}", err=True)
         sys.exit(2)
     with listening:
-        uvloop.run(_serve(urls, settings, listening, end_with_parent=options["end_with_parent"]))
+        uvloop.run(_serve(urls, settings, listening, options))
 
 
 async def _serve(
-    urls: list[str], settings: Settings, listening: socket.socket, *, end_with_parent: bool
+    urls: list[str], settings: Settings, listening: socket.socket, options: dict[str, Any]
 ) -> None:
     host, port = listening.getsockname()[:2]
     pulse = Pulse(settings.blocked_ms)
     fleet = Fleet(urls, settings.name)
-    root = Root(fleet, settings, lambda fleet: _announce(fleet, host, port), pulse)
+    token = os.environ.get("HEDGEROW_ADMIN_TOKEN", "")
+    trouble = Trouble(fleet, token) if options["trouble_buttons"] else None
+    root = Root(fleet, settings, lambda fleet: _announce(fleet, host, port), pulse, trouble)
+    spans = _spans(options["spans"], settings.name)
+    if spans is not None:
+        root.searches.watchers.append(spans.note)
     config = uvicorn.Config(
         root.app(),
         log_level="warning",
@@ -101,12 +137,44 @@ async def _serve(
         ws="none",
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    server = uvicorn.Server(config)
-    watching = asyncio.create_task(_watch_parent(server)) if end_with_parent else None
+    server = _Server(config, root)
+    watching = None
+    if options["end_with_parent"]:
+        watching = asyncio.create_task(_watch_parent(server))
     with watched(pulse):
         await server.serve(sockets=[listening])
     if watching is not None:
         watching.cancel()
+    if spans is not None:
+        spans.close()
+
+
+def _spans(where: str, name: str) -> Spans | None:
+    if where == "none":
+        return None
+    # Imported here: the package behind it is not needed otherwise, and may not be there.
+    from root.spans import exported  # noqa: PLC0415
+
+    return exported(name, time.time() - asyncio.get_running_loop().time())
+
+
+def _check_spans(where: str) -> None:
+    """Raise OperatorError where spans are asked for and cannot be written."""
+    if where != "none" and find_spec("opentelemetry.exporter") is None:
+        raise OperatorError(f"--spans {where} needs a package: pip install 'hedgerow[otel]'")
+
+
+class _Server(uvicorn.Server):
+    """Sends those away who watch before it waits for answers in work."""
+
+    def __init__(self, config: uvicorn.Config, root: Root) -> None:
+        super().__init__(config)
+        self._root = root
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As the library's."""
+        self._root.viewers.end()
+        await super().shutdown(sockets)
 
 
 async def _watch_parent(server: uvicorn.Server) -> None:
@@ -125,6 +193,7 @@ def _announce(fleet: Fleet, host: str, port: int) -> None:
     click.echo(
         f"Hedgerow is ready: {view.documents:,} documents in {len(view.replicas)} shards on "
         f"{len(fleet.channels)} leaves at {base}\n"
+        f"Open {base} in a browser\n"
         f"Try: curl '{base}/search?q={'parse+json' if sample else 'one+or+more+words'}'"
     )
 
@@ -164,6 +233,7 @@ def _unchecked_settings(options: dict[str, Any]) -> Settings:
         ),
         in_flight_max=options["max_in_flight"],
         canary=options["canary"],
+        slow_queries=options["slow_queries"],
         blocked_ms=options["blocked_ms"],
         seed=options["seed"],
     )
@@ -181,6 +251,13 @@ def _urls(leaves: tuple[str, ...]) -> list[str]:
             raise OperatorError(f"--leaf {leaf} is given twice")
         urls.append(url)
     return urls
+
+
+def _check_trouble(options: dict[str, Any]) -> None:
+    """Whoever reaches the page could end leaves: it must be nobody but the people here."""
+    host = options["host"]
+    if options["trouble_buttons"] and not is_loopback(host):
+        raise OperatorError(f"--trouble-buttons needs a --host of this machine alone, not {host}")
 
 
 def _is_address(url: str) -> bool:

@@ -7,8 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from leaf.protocol import FetchedDocument
+from root.facets import facets_body, nothing_counted
 from root.ledger import Tally
 from root.merge import Candidate, Finalists
+from root.paging import next_cursor
 from root.pursuit import Phase, Pursuit
 from root.race import Attempt
 
@@ -25,10 +27,11 @@ def search_body(
         {"shard": shard, "reason": reason} for shard, reason in sorted(pursuit.missing.items())
     ]
     view = pursuit.view
+    page = _page(found, documents, pursuit.request.k)
     body: dict[str, Any] = {
-        "hits": _hits(found, documents, pursuit.request.k),
+        "hits": [_hit(-c.negative_score, documents[c.ordinal]) for c in page],
         "total": {"value": found.total, "relation": "gte" if missing else "eq"},
-        "facets": {},
+        "facets": _facets(pursuit),
         "coverage": {
             "complete": not missing,
             "shards": len(view.replicas),
@@ -40,10 +43,14 @@ def search_body(
         "attempts": _attempts(pursuit.phases),
         "generation": view.card.generation,
         "took_ms": 0.0,
-        "next": None,
+        "next": next_cursor(pursuit, found, [c.ordinal for c in page]),
+        "warnings": [fault._asdict() for fault in pursuit.faults],
     }
     if pursuit.request.trace:
-        body["trace"] = [_traced(phase, pursuit) for phase in pursuit.phases]
+        body["trace"] = [
+            trace_of(p.name, p.started_s, p.outcome.decided_s, p.attempts, pursuit.arrived_s)
+            for p in pursuit.phases
+        ]
     return body
 
 
@@ -52,9 +59,15 @@ def milliseconds(seconds: float) -> float:
     return round(seconds * 1000.0, 3)
 
 
-def _hits(
-    found: Finalists, documents: Mapping[int, FetchedDocument], k: int
-) -> list[dict[str, Any]]:
+def _facets(pursuit: Pursuit) -> dict[str, Any]:
+    selection, asked = pursuit.selection, pursuit.request.facets
+    if selection is None or not asked:
+        return {}
+    facets = pursuit.facets or nothing_counted(selection.facets)
+    return facets_body(asked, selection.facets, facets, pursuit.view.card.fields)
+
+
+def _page(found: Finalists, documents: Mapping[int, FetchedDocument], k: int) -> list[Candidate]:
     """Return the page: the finalists in the order of their final scores, if not settled yet."""
     final = [
         Candidate(-documents[c.ordinal].score, c.ordinal, c.shard)
@@ -63,9 +76,7 @@ def _hits(
     ]
     if not found.settled:
         final.sort()
-    return [
-        _hit(-c.negative_score, documents[c.ordinal]) for c in final[found.skip : found.skip + k]
-    ]
+    return final[found.skip : found.skip + k]
 
 
 def _hit(score: float, document: FetchedDocument) -> dict[str, Any]:
@@ -83,13 +94,19 @@ def _attempts(phases: Sequence[Phase]) -> dict[str, int]:
     return {name: sum(tally[name] for tally in tallies) for name in asdict(Tally())}
 
 
-def _traced(phase: Phase, pursuit: Pursuit) -> dict[str, Any]:
-    arrived_s = pursuit.arrived_s
+def trace_of(
+    phase: str,
+    started_s: float,
+    decided_s: float,
+    attempts: Sequence[Attempt],
+    arrived_s: float,
+) -> dict[str, Any]:
+    """Return a phase with all of its attempts, in milliseconds from the request's arrival."""
     return {
-        "phase": phase.name,
-        "started_ms": milliseconds(phase.started_s - arrived_s),
-        "decided_ms": milliseconds(phase.outcome.decided_s - arrived_s),
-        "attempts": [_traced_attempt(attempt, arrived_s) for attempt in phase.attempts],
+        "phase": phase,
+        "started_ms": milliseconds(started_s - arrived_s),
+        "decided_ms": milliseconds(decided_s - arrived_s),
+        "attempts": [_traced_attempt(attempt, arrived_s) for attempt in attempts],
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -19,9 +20,10 @@ import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from leaf.pulse import Pulse
 from root.answer import milliseconds
@@ -35,10 +37,16 @@ from root.errors import (
     FleetError,
     Overloaded,
     Quarantined,
+    TooManyRequests,
 )
+from root.page import Page
 from root.requests import parameters, search_from_json, search_from_query_string
 from root.search import RETRY_AFTER_S, Searches
+from root.snapshot import snapshot
 from root.telemetry import Telemetry
+from root.tracing import Traced
+from root.trouble import Trouble
+from root.viewers import EVERY_S, Viewers
 
 log = logging.getLogger(__name__)
 
@@ -61,29 +69,44 @@ class Root:
     """One root: a fleet, what was learned about it, and the routes."""
 
     def __init__(
-        self, fleet: Fleet, settings: Settings, announce: Callable[[Fleet], None], pulse: Pulse
+        self,
+        fleet: Fleet,
+        settings: Settings,
+        announce: Callable[[Fleet], None],
+        pulse: Pulse,
+        trouble: Trouble | None = None,
     ) -> None:
-        """``announce`` is called once, when every shard has a live replica."""
+        """``announce`` is called once, when every shard has a live replica. With ``trouble`` the
+        page has buttons for it.
+        """
         self.fleet = fleet
         self.settings = settings
         self.searches = Searches(fleet, settings, asyncio.get_running_loop().time())
         self.telemetry = Telemetry(fleet, self.searches, pulse)
+        self.viewers = Viewers(self._snapshot)
+        self.trouble = trouble
         self._announce = announce
         self._in_flight = 0
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
+        routes: list[BaseRoute] = [
+            Route("/search", self.search, methods=["GET", "POST"]),
+            Route("/documents/{id:path}", self.document, methods=["GET"]),
+            Route("/topology", self.topology, methods=["GET"]),
+            Route("/healthz", self.healthz, methods=["GET"]),
+            Route("/readyz", self.readyz, methods=["GET"]),
+            Route("/hedging", self.hedging, methods=["GET"]),
+            Route("/slow", self.slow, methods=["GET"]),
+            Route("/metrics", self.metrics, methods=["GET"]),
+            Route("/live", self.viewers.live, methods=["GET"]),
+        ]
+        if self.trouble is not None:
+            routes.append(Route("/trouble", self.trouble.answer, methods=["POST"]))
         app = Starlette(
-            routes=[
-                Route("/search", self.search, methods=["GET", "POST"]),
-                Route("/documents/{id:path}", self.document, methods=["GET"]),
-                Route("/topology", self.topology, methods=["GET"]),
-                Route("/healthz", self.healthz, methods=["GET"]),
-                Route("/readyz", self.readyz, methods=["GET"]),
-                Route("/hedging", self.hedging, methods=["GET"]),
-                Route("/metrics", self.metrics, methods=["GET"]),
-            ],
+            routes=[*routes, *Page(routes).routes()],
             exception_handlers={HTTPException: _http_problem},
+            middleware=[Middleware(Traced, os.urandom)],
             lifespan=self._lifespan,
         )
         app.router.redirect_slashes = False
@@ -95,6 +118,7 @@ class Root:
             asyncio.create_task(self.fleet.run()),
             asyncio.create_task(self.telemetry.keep_time()),
             asyncio.create_task(self._announce_when_ready()),
+            asyncio.create_task(self._live()),
         ]
         try:
             yield
@@ -102,6 +126,8 @@ class Root:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self.trouble is not None:
+                self.trouble.end()
 
     async def _announce_when_ready(self) -> None:
         while not self.fleet.ready.is_set():
@@ -116,6 +142,18 @@ class Root:
         if uncovered is None:
             return "no leaf that holds anything is connected"
         return f"no connected leaf serves shards {', '.join(map(str, uncovered[:SHARDS_SHOWN]))}"
+
+    async def _live(self) -> None:
+        """Look at the counters each second, and tell whoever watches."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(EVERY_S)
+            self.searches.live.tick(self.searches.ledger, loop.time())
+            self.viewers.tell()
+
+    def _snapshot(self) -> dict[str, Any]:
+        now = asyncio.get_running_loop().time()
+        return snapshot(self.searches, self._in_flight, now, self.trouble)
 
     # --- routes ---
 
@@ -191,6 +229,11 @@ class Root:
         """Answer ``GET /hedging``: the policy, and what others would have done."""
         return _json({"hedge": self.settings.hedge, **self.searches.rehearsal.report()})
 
+    async def slow(self, _: Request) -> Response:
+        """Answer ``GET /slow``: the slowest queries of each of the last minutes."""
+        now = asyncio.get_running_loop().time()
+        return _json({"minutes": self.searches.slow.listed(now)})
+
     async def metrics(self, _: Request) -> Response:
         """Answer ``GET /metrics`` for Prometheus."""
         return Response(generate_latest(self.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
@@ -210,6 +253,7 @@ class Root:
             media = JSON
         except (CallerError, FleetError) as error:
             status, body, headers = _problem(error)
+            self.telemetry.rejections.labels(route, error.reason).inc()
         except ClientDisconnect:
             status, body = 499, _members(499, "Client left", "nobody waits for this answer")
         except asyncio.CancelledError:
@@ -227,12 +271,14 @@ class Root:
             body["took_ms"] = milliseconds(took_s)
         self.telemetry.requests.labels(route, str(status)).inc()
         self.telemetry.seconds.labels(route).observe(took_s)
+        if route == "search" and not 400 <= status < 500:
+            self.searches.live.answered(took_s)
         return Response(orjson.dumps(body), status, headers, media)
 
     def _refuse_too_many(self) -> None:
         most = self.settings.in_flight_max
         if self._in_flight > most:
-            raise Overloaded(f"{most} requests are in work already", RETRY_AFTER_S)
+            raise TooManyRequests(f"{most} requests are in work already", RETRY_AFTER_S)
 
     async def _while_connected(
         self, request: Request, work: Awaitable[dict[str, Any]]

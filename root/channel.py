@@ -58,6 +58,9 @@ RETRY_S: Final = (*[0.05] * 10, *[0.1] * 50, 0.5)
 """Pauses between attempts to connect; the last one repeats. A leaf that is restarted is away
 for less than a second, and in a rolling restart its neighbour goes next: it must be back."""
 
+DETAIL_CHARS_MAX: Final = 300
+"""Of a leaf's words so much is kept: hundreds of shards may be refused at once, at length."""
+
 PING_EVERY_S: Final = 0.2
 SILENCE_S: Final = 0.75
 """Three pings unanswered: far beyond any garbage collection or scheduling delay of a leaf,
@@ -323,7 +326,7 @@ class Channel:
             flight, attempt = entry
             attempt.queue_us = refusal.queue_us
             attempt.service_us = refusal.service_us
-            flight.failed(attempt, refusal.reason, refusal.detail)
+            flight.failed(attempt, refusal.reason, refusal.detail[:DETAIL_CHARS_MAX])
             touched.append(flight)
 
     # --- losing the leaf ---

@@ -9,6 +9,7 @@ from leaf.pulse import BLOCKED_MS, BLOCKED_MS_MAX
 from root.budget import BudgetTerms
 from root.hedging import Adaptive, Fixed, Off, Policy, Quantile, Shadow, Sibling, Tied, Together
 from root.requests import TIMEOUT_MS_MAX
+from root.slow import KEPT_MAX
 
 POLICIES: Final = "off, shadow, fixed, quantile, sibling, adaptive, together or tied"
 
@@ -39,6 +40,8 @@ class Settings:
     """Requests in work at once; more are told 429. At 2 s each that is 500 a second."""
     canary: bool = True
     """Whether queries of unproven shapes are tried on one leaf first."""
+    slow_queries: int = 10
+    """Of the slowest of each minute so many are kept, with all of their attempts; 0 for none."""
     blocked_ms: float = BLOCKED_MS
     """An event loop later than this is logged with the stack that holds it up."""
     seed: int = 0
@@ -51,6 +54,7 @@ class Settings:
         _within("hedge_delay_ms", self.hedge_delay_ms, 0, TIMEOUT_MS_MAX)
         _within("attempts_max", self.attempts_max, 1, 10)
         _within("in_flight_max", self.in_flight_max, 1, 100_000)
+        _within("slow_queries", self.slow_queries, 0, KEPT_MAX)
         _within("blocked_ms", self.blocked_ms, 1, BLOCKED_MS_MAX)
         _within("hedge_factor", self.hedge_factor, 1, 1000)
         _inside("hedge_quantile", self.hedge_quantile)

@@ -6,9 +6,11 @@
     │   ├── BodyTooLarge            413
     │   ├── BodyTooSlow             408
     │   ├── UnknownDocument         404
+    │   ├── Gone                    410
     │   └── Quarantined             422, says when to try again
     ├── FleetError                  the fleet cannot answer now
-    │   ├── Overloaded              429, says when to try again
+    │   ├── Overloaded              429, leaves pushed back; says when to try again
+    │   │   └── TooManyRequests     429, before any leaf was asked
     │   ├── NoShards                503, nothing at all can be searched
     │   └── NotCovered              504, less than min_coverage in time; carries what there is
     └── OperatorError               a setting is wrong; the process does not start
@@ -26,10 +28,13 @@ class HedgerowError(Exception):
 
 
 class CallerError(HedgerowError):
-    """The request is at fault. ``field`` names the part of it; ``status`` is the HTTP status."""
+    """The request is at fault. ``field`` names the part of it; ``status`` is the HTTP status,
+    ``reason`` what it is counted as.
+    """
 
     status = 400
     title = "Bad request"
+    reason = "bad_request"
 
     def __init__(self, field: str, detail: str) -> None:
         """``detail`` is one sentence for a person."""
@@ -47,6 +52,7 @@ class BodyTooLarge(CallerError):
 
     status = 413
     title = "Body too large"
+    reason = "body_too_large"
 
 
 class BodyTooSlow(CallerError):
@@ -54,6 +60,7 @@ class BodyTooSlow(CallerError):
 
     status = 408
     title = "Body too slow"
+    reason = "body_too_slow"
 
 
 class UnknownDocument(CallerError):
@@ -61,6 +68,14 @@ class UnknownDocument(CallerError):
 
     status = 404
     title = "Not found"
+    reason = "unknown_document"
+
+
+class Gone(CallerError):
+    """What a cursor goes on in is no longer there."""
+
+    status = 410
+    title = "Gone"
 
 
 class Quarantined(CallerError):
@@ -70,6 +85,7 @@ class Quarantined(CallerError):
 
     status = 422
     title = "Dangerous query"
+    reason = "quarantined"
 
     def __init__(self, field: str, detail: str, retry_after_s: int) -> None:
         """``detail`` is one sentence for a person."""
@@ -82,6 +98,7 @@ class FleetError(HedgerowError):
 
     status = 503
     title = "Not available"
+    reason = "no_shards"
 
     def __init__(self, detail: str, partial: dict[str, Any] | None = None) -> None:
         """``detail`` is one sentence for a person."""
@@ -95,11 +112,18 @@ class Overloaded(FleetError):
 
     status = 429
     title = "Overloaded"
+    reason = "leaves_busy"
 
     def __init__(self, detail: str, retry_after_s: int) -> None:
         """``detail`` is one sentence for a person."""
         super().__init__(detail)
         self.retry_after_s = retry_after_s
+
+
+class TooManyRequests(Overloaded):
+    """As many requests are in work as the operator allows."""
+
+    reason = "too_many_requests"
 
 
 class NoShards(FleetError):
@@ -111,6 +135,7 @@ class NotCovered(FleetError):
 
     status = 504
     title = "Not enough of the index answered"
+    reason = "not_covered"
 
 
 class OperatorError(HedgerowError):

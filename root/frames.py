@@ -45,7 +45,12 @@ def read_holdings(leaf: Leaf, hello: LeafHello) -> list[Held]:
     """Return what a leaf says it holds. Raises BrokenProtocol."""
     try:
         held = [
-            Held(leaf, msgspec.json.decode(holding.card, type=GenerationCard), holding.shards)
+            Held(
+                leaf,
+                msgspec.json.decode(holding.card, type=GenerationCard),
+                holding.shards,
+                holding.leaving,
+            )
             for holding in hello.holdings
         ]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -57,6 +62,8 @@ def read_holdings(leaf: Leaf, hello: LeafHello) -> list[Held]:
             raise BrokenProtocol("the leaf holds a generation without shards, or a shard twice")
         if any(not 0 <= shard < len(holding.card.documents) for shard in holding.shards):
             raise BrokenProtocol("the leaf says it holds shards that its generation lacks")
+        if not set(holding.leaving) <= set(holding.shards):
+            raise BrokenProtocol("the leaf is to give up shards that it does not hold")
     return held
 
 
@@ -86,6 +93,8 @@ def written_ask(group: Group, now: float) -> dict[str, Any]:
         written["ordinals"] = [ask.ordinals[shard] for shard in shards]
     if ask.query is not None:
         written["query"] = ask.query
+    if ask.trace:
+        written["trace"] = ask.trace
     if twins:
         peers = {url: number for number, url in enumerate(dict.fromkeys(twins.values()))}
         numbers = [peers[twins[leg]] if leg in twins else None for leg in range(len(shards))]

@@ -32,6 +32,10 @@ to the page (a word that stands once in each of a thousand titles of one length)
 settles the order: the same on every replica and for every page, but, where shards differ in
 their average lengths, not quite the single index's."""
 
+PATTERN_FINALISTS_MAX = 100
+"""The same for a query that looks up any number of terms: to score a document again costs a leaf
+as much as to search all of the shard."""
+
 SIGNIFICANT_DIGITS = 5
 """What two equal scores agree in whatever ROUNDING did to them, but for one in fifty."""
 
@@ -78,13 +82,15 @@ class Candidate(NamedTuple):
 class Finalists:
     """``candidates`` in phase-one order; ``skip`` of them, in final order, precede the page.
 
-    ``settled`` when phase-one order is final: then the candidates are the page.
+    ``settled`` when phase-one order is final: then the candidates are the page. ``rounded``
+    when that is the order of rounded scores.
     """
 
     candidates: list[Candidate]
     skip: int
     total: int
     settled: bool = False
+    rounded: bool = False
 
     def by_shard(self) -> dict[int, list[int]]:
         """Return the ordinals to fetch from each shard."""
@@ -95,13 +101,18 @@ class Finalists:
 
 
 def finalists(
-    replies: Sequence[tuple[int, ShardHits]], offset: int, k: int, slack: float
+    replies: Sequence[tuple[int, ShardHits]],
+    offset: int,
+    k: int,
+    slack: float,
+    finalists_max: int = FINALISTS_MAX,
 ) -> Finalists:
     """Return the candidates for results ``offset`` to ``offset + k``.
 
     Every score must be within ``slack / 2``, relatively, of the exact one, so that two whose
     ratio is below ``1 - slack`` never change places. With ``slack`` 0 scores are exact, and
-    there are never more than ``k`` finalists.
+    there are never more than ``k`` finalists. Of more than ``k + finalists_max`` that may be on
+    the page, none is: their order is settled here.
     """
     total = sum(hits.total for _, hits in replies)
     if offset >= total:
@@ -120,10 +131,28 @@ def finalists(
     last = -candidates[min(offset + k, len(candidates)) - 1].negative_score
     until = bisect_right(candidates, -last * (1.0 - slack), key=_negative_score)
     certain = _surely_before(candidates, offset, slack)
-    if until - certain > k + FINALISTS_MAX:
+    if until - certain > k + finalists_max:
         candidates.sort(key=_without_rounding)
-        return Finalists(candidates[offset : offset + k], 0, total, settled=True)
+        page = candidates[offset : offset + k]
+        return Finalists(page, 0, total, settled=True, rounded=True)
     return Finalists(candidates[certain:until], offset - certain, total)
+
+
+def chosen(
+    candidates: list[Candidate],
+    k: int,
+    slack: float,
+    total: int,
+    finalists_max: int = FINALISTS_MAX,
+) -> Finalists:
+    """Return the candidates for the first ``k`` results of a list in the order of phase one."""
+    if slack == 0.0 or not candidates:
+        return Finalists(candidates[:k], 0, total, settled=True)
+    last = -candidates[min(k, len(candidates)) - 1].negative_score
+    until = bisect_right(candidates, -last * (1.0 - slack), key=_negative_score)
+    if until > k + finalists_max:
+        return Finalists(candidates[:k], 0, total, settled=True)
+    return Finalists(candidates[:until], 0, total)
 
 
 def _worth_reading(

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from leaf.selection import Selection, SortedRow
 from root.conduct import FailureReason, MissingReason
+from root.cursor import Position
+from root.facets import Facet
 from root.gather import Outcome
+from root.language import Fault
 from root.ledger import Tally
 from root.race import Attempt
 from root.requests import SearchRequest
 from root.topology import View
+from root.tracing import TraceContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,11 @@ class Phase:
 class Pursuit:
     """One request on its way: what it pinned, and the phases done so far.
 
-    ``number`` is that of the request at this root.
+    ``selection`` is what it filters, sorts and counts by, and ``facets`` what was counted.
+    ``position`` is where its cursor goes on, ``asked`` what a next cursor will name, and
+    ``last_row`` the last hit where they are sorted by fields.
+    ``number`` is that of the request at this root, ``trace`` the trace it belongs to; ``faults``
+    are what was not understood of it.
     """
 
     view: View
@@ -37,9 +46,16 @@ class Pursuit:
     deadline_s: float
     request: SearchRequest
     number: int = 0
+    trace: TraceContext | None = None
     phases: list[Phase] = field(default_factory=list)
     missing: dict[int, MissingReason] = field(default_factory=dict)
     details: dict[int, str] = field(default_factory=dict)
+    selection: Selection | None = None
+    facets: list[Facet] = field(default_factory=list)
+    position: Position | None = None
+    asked: str = ""
+    last_row: SortedRow | None = None
+    faults: tuple[Fault, ...] = ()
 
     def note(self, phase: Phase) -> None:
         """Add a phase; a shard missing in any is missing from the answer, unless it was asked

@@ -15,11 +15,14 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from leaf.protocol import Priority, Query
+from leaf.protocol import Priority, Query, TieBreaker
 from root.errors import BadRequest
+from root.selection import FacetRequest, FacetsRequest, FilterRequest, SortRequest
 
 RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
+CURSOR_CHARS_MAX: Final = 60_000
+"""A cursor has a hundred characters mostly, and some thousands where many scores are near."""
 TIMEOUT_MS_MAX: Final = 60_000
 PARAMETERS_MAX: Final = 32
 NAME_CHARS_MAX: Final = 80
@@ -28,9 +31,14 @@ DETAIL_CHARS_MAX: Final = 300
 
 HedgeName = Literal["off", "shadow", "fixed", "quantile", "sibling", "adaptive", "together", "tied"]
 
+Combine = Literal["sum", "best"]
+
 
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A search. Give ``q`` (words) or ``query`` (a tree), not both.
+    """A search. Give ``q`` (words) or ``query`` (a tree), not both; only words can be ``strict``.
+
+    ``combine`` says what a text without a field counts: the sum of its fields, or the best of
+    them and ``tie_breaker`` times the others.
 
     ``timeout_ms`` bounds the whole answer; ``min_coverage`` is the share of documents that
     must have been searched for the answer to count. None means the root's setting.
@@ -38,10 +46,17 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     q: str | None = None
     query: Query | None = None
+    strict: bool = False
+    combine: Combine = "sum"
+    tie_breaker: TieBreaker = 0.0
     k: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
     offset: Annotated[int, msgspec.Meta(ge=0, le=RESULT_WINDOW_MAX)] = 0
     timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
     min_coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    filter: FilterRequest = ()
+    sort: SortRequest = ("_score",)
+    facets: FacetsRequest = {}
+    cursor: Annotated[str, msgspec.Meta(max_length=CURSOR_CHARS_MAX)] | None = None
     fields: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     highlight: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] | None = None
     hedge: HedgeName | None = None
@@ -61,13 +76,14 @@ def search_from_json(body: bytes) -> SearchRequest:
     return _checked(request)
 
 
-def _each_once(members: list[tuple[str, Any]]) -> None:
+def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse an object that has a name twice: which of the two is meant, nobody knows."""
     seen: set[str] = set()
     for name, _ in members:
         if name in seen:
             raise BadRequest(name, "is given twice")
         seen.add(name)
+    return dict(members)
 
 
 def search_from_query_string(query_string: bytes) -> SearchRequest:
@@ -107,6 +123,12 @@ def _unquoted(raw: bytes, field: str) -> str:
 def _checked(request: SearchRequest) -> SearchRequest:
     if (request.q is None) == (request.query is None):
         raise BadRequest("q", "give either q (words) or query (a tree), one of the two")
+    if request.strict and request.q is None:
+        raise BadRequest("strict", "is about q (words); a query tree is always read strictly")
+    if request.tie_breaker and request.combine != "best":
+        raise BadRequest("tie_breaker", "is about combine=best: a sum breaks no ties")
+    if request.cursor is not None and request.offset:
+        raise BadRequest("offset", "is about pages without a cursor, which says where to go on")
     if request.offset + request.k > RESULT_WINDOW_MAX:
         raise BadRequest("offset", f"offset + k must not pass {RESULT_WINDOW_MAX}")
     return request
@@ -142,12 +164,26 @@ def _text(_: str, text: str) -> str:
     return text
 
 
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(name, f"is not JSON: {error}") from None
+
+
 _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "q": _text,
+    "strict": _switch,
+    "combine": _text,
+    "tie_breaker": _number,
     "k": _integer,
     "offset": _integer,
     "timeout_ms": _number,
     "min_coverage": _number,
+    "filter": _json,
+    "sort": _names,
+    "facets": _json,
+    "cursor": _text,
     "fields": _names,
     "highlight": _names,
     "hedge": _text,
@@ -180,10 +216,12 @@ def _named(message: str) -> BadRequest:
 
 
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "combine": get_args(Combine),
     "hedge": get_args(HedgeName),
     "priority": get_args(Priority),
     "type": tuple(str(node.__struct_config__.tag) for node in get_args(Query)),
 }
+_FACETS: Final = tuple(str(facet.__struct_config__.tag) for facet in get_args(FacetRequest))
 _JSON_TYPES: Final[Mapping[str, str]] = {
     "int": "a whole number",
     "float": "a number",
@@ -204,7 +242,8 @@ def _in_words(path: str, detail: str) -> str:
     if found := _TYPE.search(detail):
         wanted, got = (_JSON_TYPES.get(found[side], found[side]) for side in ("wanted", "got"))
         return f"must be {wanted}, not {got}"
-    choices = _CHOICES.get(path.rpartition(".")[2])
+    first, last = re.split(r"[.\[]", path)[0], path.rpartition(".")[2]
+    choices = _FACETS if (first, last) == ("facets", "type") else _CHOICES.get(last)
     if choices and detail.startswith("Invalid"):
         return f"must be one of {', '.join(choices)}; {detail.rpartition(' ')[2]} is none of them"
     return detail

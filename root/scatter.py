@@ -35,8 +35,9 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     ``body`` is the JSON of the protocol's SearchBody, FetchBody or LookupBody, encoded once.
     ``ordinals`` (fetch only) names the documents wanted of each shard. ``query`` is this root's
-    number of the request, the same in all of its phases. ``tie`` is what tied copies know each
-    other by: random, and nobody else's.
+    number of the request, the same in all of its phases. ``trace`` is the trace it belongs to, as
+    a ``traceparent`` header has it, where its caller brought one. ``tie`` is what tied copies know
+    each other by: random, and nobody else's.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
     ordinals: Mapping[int, Sequence[int]] | None = None
     query: int | None = None
     tie: str = ""
+    trace: str = ""
 
     @property
     def reply_type(self) -> type[Hits | Documents]:

@@ -10,37 +10,49 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import ceil
 from operator import itemgetter
 from random import Random
 from typing import Any, Final
 
 import msgspec
 
-from leaf.protocol import Documents, FetchBody, FetchedDocument, LookupBody, Query, SearchBody
-from root import answer
+from leaf.protocol import (
+    Documents,
+    FetchBody,
+    FetchedDocument,
+    LookupBody,
+    Query,
+    SearchBody,
+)
+from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
+from root.cursor import fingerprint, read
 from root.discovery import Fleet
 from root.enough import Enough
-from root.errors import BadRequest, NoShards, NotCovered, Overloaded, UnknownDocument
+from root.errors import BadRequest, Gone, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
+from root.language import parse
 from root.latency import Latency
 from root.ledger import Ledger
-from root.merge import ROUNDING, Finalists, Unreadable, finalists
+from root.live import Live
+from root.merge import Finalists, Unreadable
 from root.pace import Pace
+from root.paging import Window, at_position, depth_of, page_of, window_of
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
-from root.query import check_text, check_tree, cost_class, is_exact, parse
+from root.query import check_text, check_tree, combined, cost_class
 from root.race import Terms
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest
 from root.scatter import Ask, scatter
+from root.selection import cost_class_of, described, selection_of
 from root.shapes import subject_of
+from root.slow import SlowQueries
 from root.topology import View
 from root.trials import Trials
 
@@ -49,11 +61,6 @@ log = logging.getLogger(__name__)
 FETCH_SHARE: Final = 0.2
 """Share of the time that phase one leaves to phase two: a fifth of the work is fetching, and
 hits that are never fetched are worth nothing."""
-
-DEPTH_MARGIN: Final = 4
-DEPTH_SHARE: Final = 10.0
-"""A shard returns this many more than could be on the page, and a share that grows with the
-slack: near-ties within one shard may change places when they get their exact scores."""
 
 TIE_BYTES: Final = 16
 """Who knows a tie can have its legs dropped: nobody guesses so many random bytes."""
@@ -76,16 +83,24 @@ class Searches:
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
+        self.live = Live(Random(f"{settings.seed}:live"), now)
         self._random = Random(f"{settings.seed}:replicas")
+        self.slow = SlowQueries(settings.slow_queries)
+        self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note]
+        """Are told of each search that is over, however it ended."""
         self._requests = 0
 
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
         """Return the body of the answer. Raises CallerError or FleetError."""
         pursuit = self._pursue(request, now)
-        query = self._query(request, pursuit.view)
+        query = self._query(pursuit)
         rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
-        found = await self._query_phase(pursuit, query)
-        documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        try:
+            found = await self._query_phase(pursuit, query)
+            documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
+        finally:
+            for note in self.watchers:
+                note(pursuit)
         body = answer.search_body(pursuit, found, documents)
         if rehearsed:
             self.rehearsal.observe(pursuit)
@@ -95,7 +110,7 @@ class Searches:
     async def candidates(self, request: SearchRequest, now: float) -> Finalists:
         """Return what phase one alone comes to: who may be on the page, and the total."""
         pursuit = self._pursue(request, now)
-        return await self._query_phase(pursuit, self._query(request, pursuit.view))
+        return await self._query_phase(pursuit, self._query(pursuit))
 
     async def document(self, document_id: str, now: float) -> dict[str, Any]:
         """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
@@ -109,7 +124,7 @@ class Searches:
             pursuit.deadline_s,
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        found = self._merged(pursuit, outcome, 0, 1, 0.0)
+        found = self._merged(pursuit, outcome, Window(0, 1))
         if not found.candidates and pursuit.missing:
             raise NotCovered("shards that may hold the document did not answer")
         if not found.candidates:
@@ -139,18 +154,14 @@ class Searches:
     # --- phases ---
 
     async def _query_phase(self, pursuit: Pursuit, query: Query) -> Finalists:
-        request = pursuit.request
-        slack = 0.0
-        if not is_exact(query):
-            slack = 2.0 * pursuit.view.card.length_deviation + ROUNDING
-        depth = request.offset + request.k
-        depth += ceil(DEPTH_MARGIN + depth * min(1.0, DEPTH_SHARE * slack)) if slack else 0
+        window = window_of(pursuit, query)
+        depth = depth_of(pursuit, window)
         left_s = pursuit.deadline_s - pursuit.arrived_s
         outcome = await self._ask_all(
             pursuit, query, depth, pursuit.deadline_s - FETCH_SHARE * left_s
         )
         self._raise_where_nothing_answered(pursuit, outcome)
-        return self._merged(pursuit, outcome, request.offset, request.k, slack)
+        return self._merged(pursuit, outcome, window)
 
     async def _ask_all(
         self, pursuit: Pursuit, query: Query, depth: int, deadline_s: float
@@ -158,13 +169,19 @@ class Searches:
         """Ask every shard; first one of them alone, where the query may do harm, and then the
         others, if it has passed and there are any.
         """
-        history, body = cost_class(query), msgspec.json.encode(SearchBody(query, depth))
+        selection = pursuit.selection
+        history = cost_class_of(selection, cost_class(query))
+        body = msgspec.json.encode(SearchBody(query, depth, at_position(pursuit)))
         if not self.settings.canary:
             enough = self._enough(pursuit)
             return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
-        subject = subject_of(query, depth, body)
+        subject = subject_of(query, depth, body, described(selection))
         # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
-        ask = Ask("search", pursuit.view.card.generation, body, deadline_s, query=pursuit.number)
+        ask = Ask(
+            *("search", pursuit.view.card.generation, body, deadline_s),
+            query=pursuit.number,
+            trace=tracing.outgoing(),
+        )
         new_terms = partial(self._terms, history, pursuit.arrived_s)
         first = await self.trials.first_shard(pursuit, subject, history, ask, new_terms)
         if first is not None and len(first.replies) in {0, len(pursuit.view.replicas)}:
@@ -180,14 +197,12 @@ class Searches:
         replies = sorted([*tried.items(), *outcome.replies], key=itemgetter(0))
         return replace(outcome, replies=replies)
 
-    def _merged(
-        self, pursuit: Pursuit, outcome: Outcome, offset: int, k: int, slack: float
-    ) -> Finalists:
+    def _merged(self, pursuit: Pursuit, outcome: Outcome, window: Window) -> Finalists:
         """Return the finalists; a shard whose hits cannot be read counts as one that failed."""
         replies = outcome.replies
         while True:
             try:
-                return finalists(replies, offset, k, slack)
+                return page_of(pursuit, replies, window)
             except Unreadable as error:
                 log.warning("%s", error)
                 pursuit.missing.setdefault(error.shard, "error")
@@ -229,12 +244,16 @@ class Searches:
         shards = [(shard, view.replicas[shard]) for shard in wanted if shard not in without]
         gather = Gather(shards, policy, terms, deadline_s, enough)
         ask = Ask(
-            kind, view.card.generation, body, deadline_s, request.priority, ordinals, pursuit.number
+            *(kind, view.card.generation, body, deadline_s, request.priority, ordinals),
+            query=pursuit.number,
+            trace=tracing.outgoing(),
         )
         if isinstance(policy, Tied):
             ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
+        if terms.probation is not None:
+            self.live.fanned_out(pursuit.phases[-1], pursuit.number)
         return outcome
 
     def _policy(self, request: SearchRequest) -> Policy:
@@ -258,23 +277,44 @@ class Searches:
     # --- checks ---
 
     def _pursue(self, request: SearchRequest, now: float) -> Pursuit:
-        view = self.fleet.view()
+        cursor = None if request.cursor is None else read(request.cursor)
+        view = self.fleet.view() if cursor is None else self.fleet.views.get(cursor.generation)
+        if cursor is not None and view is None:
+            detail = f"generation {cursor.generation!r:.40} is held no more: search again"
+            raise Gone("cursor", detail)
         if view is None:
             raise NoShards("no leaf that holds anything is connected")
         self.budget.fit(len(view.replicas))
         self.probation.look(view.replicas, now)
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         self._requests += 1
-        return Pursuit(view, now, now + timeout_ms / 1000.0, request, self._requests)
+        tracing.query_number.set(self._requests)
+        deadline_s = now + timeout_ms / 1000.0
+        pursuit = Pursuit(view, now, deadline_s, request, self._requests, tracing.current.get())
+        pursuit.selection = selection_of(
+            request.filter, request.sort, request.facets, view.card.fields
+        )
+        if cursor is not None:
+            pursuit.position, pursuit.asked = cursor.position, cursor.asked
+        return pursuit
 
-    def _query(self, request: SearchRequest, view: View) -> Query:
+    def _query(self, pursuit: Pursuit) -> Query:
+        request, view = pursuit.request, pursuit.view
         self._check_names(request, view)
-        names = [f.name for f in view.card.fields]
+        fields = {f.name: f for f in view.card.fields}
         if request.q is not None:
-            return parse(request.q, names)
-        assert request.query is not None  # noqa: S101 (the request was validated)
-        check_tree(request.query, names)
-        return request.query
+            reading = parse(request.q, fields, strict=request.strict)
+            query, pursuit.faults = reading.query, reading.faults
+        else:
+            assert request.query is not None  # noqa: S101 (the request was validated)
+            query = request.query
+            check_tree(query, fields)
+        query = query if request.combine == "sum" else combined(query, request.tie_breaker)
+        asked = fingerprint(query, pursuit.selection)
+        if pursuit.position is not None and pursuit.asked != asked:
+            raise BadRequest("cursor", "belongs to another query, filter or sort")
+        pursuit.asked = asked
+        return query
 
     def _check_names(self, request: SearchRequest, view: View) -> None:
         text_fields = {f.name for f in view.card.fields if f.type == "text"}

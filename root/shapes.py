@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple, assert_never
 
-from leaf.protocol import All, Bool, Phrase, Query, Word
+from leaf.protocol import All, Bool, Fuzzy, Phrase, Prefix, Query, Range, Text, Word
 
 NODES_DANGEROUS: Final = 64
 """Nobody types so many words. Beyond it a tree has no shape of its own but its size."""
@@ -23,6 +23,9 @@ TOKENS_DANGEROUS: Final = 32
 """Of words side by side: each one is a list of positions that is held open at once."""
 DEPTH_DANGEROUS: Final = 5000
 """Results asked of every shard: the deeper half of what may be asked at all."""
+
+PREFIX_LETTERS: Final = 2
+"""With one letter less than this a prefix is a tenth of the dictionary, and of the documents."""
 
 KEY_BYTES: Final = 16
 
@@ -42,19 +45,22 @@ class Subject:
 
 
 class Sketch(NamedTuple):
-    """A tree without its words; how many nodes it has, and how many words stand side by side in
-    it at the most.
+    """A tree without its words; how many nodes it has, how many words stand side by side in it
+    at the most, and how many of its nodes may look up a large part of the dictionary.
     """
 
     shape: str
     nodes: int
     tokens: int
+    patterns: int
 
 
-def subject_of(query: Query, depth: int, body: bytes) -> Subject:
-    """Return what is to be known of a query; ``body`` is the whole of it, encoded."""
+def subject_of(query: Query, depth: int, body: bytes, selection: str = "") -> Subject:
+    """Return what is to be known of a query; ``body`` is the whole of it, encoded, and
+    ``selection`` describes what it filters, sorts and counts by.
+    """
     sketch = sketched(query)
-    shape = shape_of(sketch, depth)
+    shape = shape_of(sketch, depth) + selection
     return Subject(_key(shape.encode()), _key(body), is_dangerous(sketch, depth), shape)
 
 
@@ -74,6 +80,7 @@ def is_dangerous(sketch: Sketch, depth: int) -> bool:
         depth > DEPTH_DANGEROUS
         or sketch.nodes > NODES_DANGEROUS
         or sketch.tokens > TOKENS_DANGEROUS
+        or sketch.patterns > 0
     )
 
 
@@ -84,33 +91,49 @@ def sketched(node: Query) -> Sketch:
             return _text("word", node)
         case Phrase():
             return _text("phrase", node)
+        case Prefix():
+            return _prefix(node)
+        case Fuzzy():
+            return _text(f"fuzzy{node.distance}", node)
+        case Range():
+            return Sketch(f"range:{node.field}", 1, 0, 0)
         case Bool():
             return _bool(node)
         case All():
-            return Sketch("all", 1, 0)
+            return Sketch("all", 1, 0, 0)
         case _:
             assert_never(node)
 
 
-def _text(kind: str, node: Word | Phrase) -> Sketch:
+def _prefix(node: Prefix) -> Sketch:
+    """Describe a prefix: how many terms begin like it depends on how long it is."""
+    found = _TOKEN.findall(node.text)
+    letters = len(found[-1]) if found else 0
+    sketch = _text(f"prefix{min(letters, PREFIX_LETTERS)}", node)
+    return sketch._replace(patterns=1 if letters < PREFIX_LETTERS else 0)
+
+
+def _text(kind: str, node: Text) -> Sketch:
     tokens = len(_TOKEN.findall(node.text)) or 1
     many = f"/{_power_of_two(tokens)}" if tokens > 1 else ""
-    return Sketch(f"{kind}:{node.field or '*'}{many}", 1, tokens)
+    best = "" if node.tie_breaker == 1.0 else "!"
+    return Sketch(f"{kind}:{node.field or '*'}{best}{many}", 1, tokens, 0)
 
 
 def _bool(node: Bool) -> Sketch:
     """Describe what stands under each sign: each shape once, and how often."""
-    nodes, tokens, shape = 1, 0, "bool("
+    nodes, tokens, patterns, shape = 1, 0, 0, "bool("
     for sign, part in (("+", node.must), (" ", node.should), ("-", node.must_not)):
         counts: dict[str, int] = {}
         for child in part:
             sketch = sketched(child)
             nodes += sketch.nodes
             tokens = max(tokens, sketch.tokens)
+            patterns += sketch.patterns
             counts[sketch.shape] = counts.get(sketch.shape, 0) + 1
         for each, n in sorted(counts.items()):
             shape += sign + each + (f"x{_power_of_two(n)}" if n > 1 else "")
-    return Sketch(shape + ")", nodes, tokens)
+    return Sketch(shape + ")", nodes, tokens, patterns)
 
 
 def _key(text: bytes) -> bytes:

@@ -57,6 +57,12 @@ class Telemetry:
         self.in_flight = Gauge(
             "hedgerow_root_requests_in_flight", "Requests in work.", registry=self.registry
         )
+        self.rejections = Counter(
+            "hedgerow_root_rejections",
+            "Requests that got an error instead of an answer, by what was wrong.",
+            ["route", "reason"],
+            registry=self.registry,
+        )
         self.partial = Counter(
             "hedgerow_root_partial_answers",
             "Answers in which a shard was missing.",
@@ -113,6 +119,7 @@ class _Collector:
         yield from self._hedging()
         yield from self._canaries()
         yield self._resting()
+        yield from self._index()
         yield from self._leaves()
 
     def _attempts(self) -> Iterator[Metric]:
@@ -242,6 +249,22 @@ class _Collector:
         resting.add_metric(["push_back"], float(budget.pushed_back(now)))
         resting.add_metric(["errors"], float(budget.failing(now)))
         return resting
+
+    def _index(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "hedgerow_root_shards_uncovered",
+            "Shards of the generation in use without a connected leaf.",
+            value=len(self._fleet.uncovered or ()),
+        )
+        documents = GaugeMetricFamily(
+            "hedgerow_root_generation_documents",
+            "Documents of each generation that leaves hold; those of the one in use are searched.",
+            labels=["generation", "in_use"],
+        )
+        for name, view in self._fleet.views.items():
+            in_use = "true" if view is self._fleet.current else "false"
+            documents.add_metric([name, in_use], view.documents)
+        yield documents
 
     def _leaves(self) -> Iterator[Metric]:
         connected = GaugeMetricFamily(

@@ -6,8 +6,8 @@ happens to the fleet meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from index_data.manifest import GenerationCard
 from root.ranking import Leaf
@@ -15,11 +15,15 @@ from root.ranking import Leaf
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One generation as one leaf holds it, or last did."""
+    """One generation as one leaf holds it, or last did.
+
+    ``leaving``: shards that it is to give up, and how many others are to hold them instead.
+    """
 
     leaf: Leaf
     card: GenerationCard
     shards: Sequence[int]
+    leaving: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,5 +82,21 @@ def _view(holdings: list[Held]) -> View:
     replicas: list[list[Leaf]] = [[] for _ in card.documents]
     for holding in holdings:
         for shard in holding.shards:
-            replicas[shard].append(holding.leaf)
+            if not _is_replaced(shard, holding, holdings):
+                replicas[shard].append(holding.leaf)
     return View(card, tuple(tuple(leaves) for leaves in replicas))
+
+
+def _is_replaced(shard: int, holding: Held, holdings: list[Held]) -> bool:
+    """Whether a leaf is to give a shard up, and as many others have it as are to have it.
+
+    Until then it stays a replica: a shard never has fewer than before while it moves.
+    """
+    wanted = holding.leaving.get(shard)
+    if wanted is None:
+        return False
+    staying = sum(
+        shard in other.shards and shard not in other.leaving and other.leaf.connected
+        for other in holdings
+    )
+    return staying >= wanted

@@ -22,21 +22,29 @@ DECISIONS: Final = (
 PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
-    *("root.shapes", "root.canary"),
+    *("root.shapes", "root.canary", "root.language", "root.printing", "root.live", "root.slow"),
+    *("root.selection", "root.facets", "root.ordering", "root.cursor", "root.paging"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),
     *(
         "leaf.protocol",
+        "leaf.selection",
+        "leaf.sketch",
         "leaf.admission",
         "leaf.ties",
         "index_data.placement",
         "index_data.partition",
+        "index_data.rebalance",
+        "index_data.ranges",
     ),
 )
 
 IMPURE: Final = frozenset({"asyncio", "time", "datetime", "logging", "threading", "socket"})
 """Clock, log, loop and wire: all of these are handed in, or belong to the hands."""
 
-NO_TANTIVY: Final = ("index_data.manifest", "index_data.placement", "index_data.partition")
+NO_TANTIVY: Final = (
+    *("index_data.manifest", "index_data.ranges", "index_data.placement", "index_data.partition"),
+    *("index_data.placement_file", "index_data.rebalance", "index_data.load"),
+)
 
 
 def path_of(module: str) -> Path:

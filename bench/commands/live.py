@@ -16,7 +16,7 @@ from bench.client import connected
 from bench.experiments import agree, chaos, fanout, search
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.options import Command, Refused, common_options, publish
-from bench.queries import mixed, vocabulary
+from bench.queries import Asked, Vocabulary, every_kind, mixed, vocabulary
 from bench.reference import Reference
 from index_data.manifest import IndexDataError
 
@@ -68,13 +68,13 @@ def search_command(
 @click.command("agree")
 @common_options
 @index_option
-@click.option("--queries", type=click.IntRange(min=1), default=500, show_default=True)
+@click.option("--queries", type=click.IntRange(min=1), default=2000, show_default=True)
 def agree_command(
     seed: int, quick: bool, json_path: Path | None, index: Path | None, queries: int
 ) -> None:
     """How often the root's first page is the one of a single big index."""
     with fleet_on(index) as (fleet, folder):
-        drawn = uvloop.run(draw(fleet, folder, seed, 50 if quick else queries))
+        drawn = uvloop.run(draw_every_kind(fleet, folder, seed, 60 if quick else queries))
         result = uvloop.run(agree.run(fleet, drawn, Reference(folder)))
     publish("agree", seed, json_path, result, agree.show)
     if result.share_equal < agree.SHARE_WANTED:
@@ -112,10 +112,18 @@ def fleet_on(index: Path | None) -> Iterator[tuple[Fleet, Path]]:
 
 async def draw(fleet: Fleet, index: Path, seed: int, count: int) -> list[str]:
     """Mixed queries about what the fleet serves."""
+    return mixed(await _vocabulary(fleet, index), random.Random(f"{seed}:queries"), count)
+
+
+async def draw_every_kind(fleet: Fleet, index: Path, seed: int, count: int) -> list[Asked]:
+    """Queries of every kind about what the fleet serves."""
+    return every_kind(await _vocabulary(fleet, index), random.Random(f"{seed}:queries"), count)
+
+
+async def _vocabulary(fleet: Fleet, index: Path) -> Vocabulary:
     fields = corpus.query_fields(corpus.manifest_of(index))
     async with connected(fleet.root_url) as client:
-        texts = await client.texts(fields[1])
-    return mixed(vocabulary(texts, fields), random.Random(f"{seed}:queries"), count)
+        return vocabulary(await client.texts(fields[1]), fields)
 
 
 COMMANDS = (fanout_command, search_command, agree_command, chaos_command)

@@ -37,12 +37,14 @@ def plan_options(command: Command) -> Command:
     return command
 
 
-def profile_option(names: Sequence[str]) -> Callable[[Command], Command]:
+def profile_option(
+    names: Sequence[str], default: str = "tail-at-scale"
+) -> Callable[[Command], Command]:
     """How long simulated leaves take: one of the named."""
     return click.option(
         "--profile",
         type=click.Choice(names),
-        default="tail-at-scale",
+        default=default,
         show_default=True,
         help="How long simulated leaves take.",
     )

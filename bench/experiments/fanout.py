@@ -37,8 +37,9 @@ from bench.progress import progress
 from leaf.protocol import ranked
 from root.config import Settings
 from root.discovery import Fleet
+from root.paging import DEPTH_MARGIN
 from root.requests import SearchRequest
-from root.search import DEPTH_MARGIN, Searches
+from root.search import Searches
 
 QUERY: Final = "parse json"
 GROWTH: Final = (10, 100, 1000)

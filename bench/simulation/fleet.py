@@ -110,6 +110,7 @@ class _Trip:
 
     __slots__ = (
         "_agenda",
+        "_draws",
         "_ended",
         "_flight",
         "_legs",
@@ -127,6 +128,7 @@ class _Trip:
         self._agenda = agenda
         self._on_end = on_end
         self._loop = running_loop()
+        self._draws = draws
         self._lengths = Lengths(flight, draws)
         self._legs: list[tuple[float, int, Attempt]] = []
         self._ended = 0
@@ -135,7 +137,8 @@ class _Trip:
         agenda.enter(self._next_s, self)
 
     def send(self, attempt: Attempt) -> None:
-        took_s = self._lengths.of(attempt)
+        work_s = self._lengths.of(attempt)
+        took_s = self._draws.took_s(attempt.leaf.name, work_s, attempt.sent_s)
         attempt.service_us = int(took_s * 1e6)
         leg = (attempt.sent_s + took_s, attempt.number, attempt)
         if not self._sorted:

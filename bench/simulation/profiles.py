@@ -28,6 +28,7 @@ from functools import lru_cache
 from random import Random
 from typing import Final
 
+from bench.simulation.background import Background, Pauses
 from bench.simulation.machines import Machines
 
 TICKS_PER_S: Final = 10_000
@@ -65,6 +66,8 @@ class Profile:
     slow_query_factor: float = 1.0
     machines: Machines | None = None
     """The leaves, where they have queues."""
+    background: Background | None = None
+    """What leaves without queues do besides."""
 
     def __post_init__(self) -> None:
         """Raise ValueError, naming the parameter, for a value out of range."""
@@ -74,6 +77,8 @@ class Profile:
         for name in ("base_median_ms", "component_share_power", "stall_alpha"):
             if not 0.0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        if self.machines is not None and self.background is not None:
+            raise ValueError("background is of leaves without queues")
 
     def component_s(self, random: Random) -> float:
         """Draw a query's component, in seconds."""
@@ -154,6 +159,8 @@ PROFILES: Final = {
     # The same article's BigTable benchmark: 100 servers, a 99.9th percentile of 1,800 ms that
     # hedging takes to 74. One query in a hundred meets a stall, of which a tenth last longer.
     "bigtable": Profile(2.0, 0.6, 3.0, 0.3, 0.0, 1.0, 1.0 / 1.6, 0.0001, 400.0, 1.5),
+    # Nothing but short work: what some trouble does by itself.
+    "calm": Profile(1.0, 0.5, 2.0, 0.3, 0.0, 1.0, 1.0 / 1.6, 0.0, 24.0, 3.1),
     # A storm of dear queries: one in ten takes five times as long on every leaf.
     "slow-queries": Profile(1.0, 0.98, 7.9, 0.62, 0.0, 1.0, 1.0 / 1.6, 0.014, 24.0, 3.1, 0.1, 5.0),
     # Leaves with queues: nothing but work, and rare stalls, which occupy a worker. A spell of
@@ -183,6 +190,7 @@ class Draws:
         self.profile = profile
         self.legs = legs
         self._seed = seed
+        self._pauses: dict[str, Pauses] = {}
         self._drawn = lru_cache(maxsize=None if keep else RECENT)(self._draw)
 
     def calm(self) -> Draws | None:
@@ -201,6 +209,17 @@ class Draws:
         dearness = self.profile.dearness(of_query)
         random = Random(f"{self._seed}:{query}:{copy}")
         return self.profile.legs_s(random, component_s, self.legs, dearness)
+
+    def took_s(self, leaf: str, work_s: float, now: float) -> float:
+        """Seconds that work takes a leaf, by name, which begins with it now."""
+        background = self.profile.background
+        if background is None:
+            return work_s
+        pauses = self._pauses.get(leaf)
+        if pauses is None:
+            random = Random(f"{self._seed}:{leaf}:background")
+            pauses = self._pauses[leaf] = background.of(random)
+        return int(pauses.took_s(work_s, now) * TICKS_PER_S + 0.5) / TICKS_PER_S
 
     def alone_s(self, query: int, copy: int) -> float:
         """Seconds of a request to one leaf."""

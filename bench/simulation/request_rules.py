@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from bench.simulation.evidence import INSTANT_S, Evidence, is_canary, outcome_of
 from bench.simulation.watched import Request
-from leaf.protocol import BrokenAnswer, Hits
+from leaf.broken import BrokenAnswer
+from leaf.protocol import Hits
 from root.errors import BadRequest, FleetError, NoShards, NotCovered, Overloaded, Quarantined
 from root.ledger import SECOND_ATTEMPTS
 from root.search import FETCH_SHARE

@@ -45,12 +45,14 @@ WORKERS: Final = 1000
 class Deed:
     """What a leaf does with a leg: works for ``work_s`` seconds, then ends it so.
 
-    No work at all needs no worker and is done on arrival; infinite work is never done.
+    No work at all needs no worker and is done on arrival; infinite work is never done. What the
+    leaf says of it is held back for ``transit_s`` more, which occupies nobody.
     """
 
     work_s: float
     ends: Literal["answer"] | FailureReason = "answer"
     detail: str = ""
+    transit_s: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -147,6 +149,7 @@ class ScriptedLeaf:
         self.quiet_from_s = math.inf
         self.peers: Mapping[str, ScriptedLeaf] = {}
         self.tells_peers = True
+        self.answered: Callable[[Attempt], None] = lambda _: None
         self._loop = asyncio.get_running_loop()
         self._finished = self._refused = self._dropped = 0
         self._worked_s = 0.0
@@ -312,15 +315,28 @@ class ScriptedLeaf:
         elif deed.ends == "answer":
             self._finished += 1
             reply = self.answer(leg, queue_us, service_us)
-            self._post(self._outbox, lambda: self._replied(leg, reply))
+            self._hold(deed.transit_s, lambda: self._replied(leg, reply))
         else:
             self._refused += 1
             self._refuse(leg, deed.ends, deed.detail, queue_us, service_us)
+
+    def _hold(self, transit_s: float, message: Callable[[], None]) -> None:
+        if transit_s == 0.0:
+            self._post(self._outbox, message)
+            return
+        life = self._life
+
+        def let_go() -> None:
+            if life == self._life:
+                self._post(self._outbox, message)
+
+        self._loop.call_later(transit_s, let_go)
 
     def _replied(self, leg: Leg, reply: Hits | Documents) -> None:
         del self._owed[leg.attempt.leg]
         leg.attempt.queue_us = reply.queue_us
         leg.attempt.service_us = reply.service_us
+        self.answered(leg.attempt)
         leg.flight.replied(leg.attempt, reply)
         leg.flight.settle()
 

@@ -16,6 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -24,6 +25,7 @@ from bench.workload import Schedule
 from index_data.manifest import Field, GenerationCard
 from leaf.protocol import PROTOCOL_VERSION, LeafHello
 from root.budget import Budget, BudgetTerms
+from root.channel import Channel
 from root.conduct import FailureReason
 from root.discovery import Fleet
 from root.gather import Gather, Outcome
@@ -55,6 +57,12 @@ def dealt(shards: int, *, leaves: int, replicas: int) -> list[list[int]]:
     return held
 
 
+def _account(channel: Channel, attempt: Attempt) -> None:
+    """Add up what a leg took, as seen here and as reported."""
+    channel.seen_s += asyncio.get_running_loop().time() - attempt.sent_s
+    channel.reported_us += attempt.queue_us + attempt.service_us
+
+
 class ScriptedFleet(Fleet):
     """``holdings[i]`` are the shards of leaf i. All leaves are connected from the start."""
 
@@ -79,6 +87,8 @@ class ScriptedFleet(Fleet):
         for leaf in self.leaves:
             leaf.peers = self._by_url
             leaf.leaf.round_trip_s = 2.0 * TRAVEL_S
+        for channel, leaf in zip(self._channels, self.leaves, strict=True):
+            leaf.answered = partial(_account, channel)
         self._legs = itertools.count(1)
         for number in range(len(holdings)):
             self.come_back(number)
@@ -186,8 +196,13 @@ class BareRoot:
         self._random = Random(f"{seed}:replicas")
         self._view = fleet.view()
 
-    async def query(self, timeout_s: float | None = None, body: bytes = b"{}") -> Seen:
-        """Ask every shard once; with every leaf lost, as if one had been lost just now."""
+    async def query(
+        self, timeout_s: float | None = None, body: bytes = b"{}", number: int | None = None
+    ) -> Seen:
+        """Ask every shard once; with every leaf lost, as if one had been lost just now.
+
+        ``number`` decides what injected trouble the query meets.
+        """
         now = asyncio.get_running_loop().time()
         deadline_s = now + (timeout_s or self.timeout_s)
         terms = Terms(
@@ -200,7 +215,8 @@ class BareRoot:
         self.probation.look(self._view.replicas, now)
         gather = Gather(self._view.shard_replicas(), self.policy, terms, deadline_s)
         self._ties += 1
-        ask = Ask("search", GENERATION, body, deadline_s, tie=f"{self.seed}:{self._ties}")
+        generation, tie = self._view.card.generation, f"{self.seed}:{self._ties}"
+        ask = Ask("search", generation, body, deadline_s, query=number, tie=tie)
         outcome = await scatter(gather, ask, self.fleet)
         return Seen(now, asyncio.get_running_loop().time() - now, outcome, gather)
 

@@ -199,6 +199,11 @@ class _Study:
         self._watch = watch
         self._plan = plan
         self._rate_per_s = draws.profile.rate_per_s(plan.leaves, plan.replicas)
+        # After a fan-out no leaf pauses that pauses with all others: who asks one leaf then does
+        # not ask at a random moment.
+        background = draws.profile.background
+        self._apart_s = background.period_s if background else 0.0
+        self._apart = Random(f"{plan.seed}:apart")
         random = Random(f"{plan.seed}:replicas")
         self._root = Root(policy, budget, plan.replicas, random)
         self._leaves: Leaves
@@ -235,6 +240,8 @@ class _Study:
 
     async def _query_one(self, query: int) -> None:
         """Ask one leaf alone, as it may take longer inside a fan-out."""
+        if self._apart_s:
+            await asyncio.sleep(self._apart.uniform(0.0, self._apart_s))
         now = asyncio.get_running_loop().time()
         shard = self._shards[query % len(self._shards)]
         alone = await self._gather(ALONE, [shard], query, now)

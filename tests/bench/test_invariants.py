@@ -150,8 +150,8 @@ def alarms_are_left_on(patch: pytest.MonkeyPatch) -> None:
 
 def hits_are_out_of_order(patch: pytest.MonkeyPatch) -> None:
     """The page is turned round."""
-    hits = root.answer._hits
-    patch.setattr(root.answer, "_hits", lambda *arguments: hits(*arguments)[::-1])
+    page = root.answer._page
+    patch.setattr(root.answer, "_page", lambda *arguments: page(*arguments)[::-1])
 
 
 def silence_about_what_is_missing(patch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from bench import queries
+from index_data.manifest import Field
+from root.language import parse
 
 TEXTS = [
     "Serialize an object to a JSON formatted string.",
@@ -44,6 +47,25 @@ def test_every_kind_is_drawn(words: queries.Vocabulary) -> None:
     for mark in ('"', "name:", "+", " -"):
         assert sum(mark in query for query in drawn) > 10
     assert sum(query.replace(" ", "").isalpha() for query in drawn) > 50
+
+
+def test_every_kind_of_the_language_is_drawn(words: queries.Vocabulary) -> None:
+    """As often as any other; ranges where there are values, and best fields now and then."""
+    typed = replace(words, values=(("year", ("2001", "2010")),))
+    drawn = queries.every_kind(typed, random.Random(1), 500)
+    for mark in ("AND", "OR", "NOT", "(", "*", '"*', "~", "~1", "^", "year:[", "TO", '"', "+"):
+        assert sum(mark in asked.q for asked in drawn) > 10, mark
+    assert 60 < sum(asked.tie_breaker is not None for asked in drawn) < 200
+    assert not any("year:" in asked.q for asked in queries.every_kind(words, random.Random(1), 200))
+
+
+def test_what_is_drawn_can_be_read(words: queries.Vocabulary) -> None:
+    """Without a fault: a query that is read otherwise than meant compares something else."""
+    fields = {name: Field(name, "text") for name in words.fields}
+    fields["year"] = Field("year", "integer")
+    typed = replace(words, values=(("year", ("-5", "2010")),))
+    for asked in queries.every_kind(typed, random.Random(2), 500):
+        assert parse(asked.q, fields, strict=True)
 
 
 def test_texts_without_words_are_refused() -> None:

@@ -9,7 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from index_data.__main__ import main
-from index_data.manifest import BUILDING_PREFIX, MANIFEST_FILE, latest_generation
+from index_data.manifest import (
+    BUILDING_PREFIX,
+    MANIFEST_FILE,
+    generations,
+    latest_generation,
+    read_manifest,
+)
 
 GOOD = '{"id": %d, "title": "Number %d", "body": "some words %s"}\n'
 
@@ -76,8 +82,15 @@ def test_strict_stops_and_leaves_nothing(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("build", "--source", "x.txt", "--out", "out"), "must be pydocs or a .jsonl file"),
-        (("build", "--source", "x.jsonl", "--out", "out"), "--text-fields"),
+        (("build", "--source", "x.txt", "--out", "out"), "must be pydocs or a file of .jsonl"),
+        (("build", "--source", "x.jsonl", "--out", "out"), "x.jsonl"),
+        (("build", "--source", "x.jsonl", "--out", "out", "--keyword-fields", "a"), "--text-f"),
+        (("build", "--source", "x.jsonl", "--out", "out", "--schema", "no.toml"), "no.toml"),
+        (
+            ("build", "--source", "x.csv", "--out", "o", "--schema", "a", "--text-fields", "a"),
+            "not both",
+        ),
+        (("schema", "--source", "x.xml"), ".parquet"),
         (("build", "--source", "x.jsonl", "--out", "out", "--text-fields", "a"), "x.jsonl"),
         (("build", "--source", "pydocs", "--out", "out", "--text-fields", "a"), "its own fields"),
         (("build", "--source", "pydocs", "--out", "out", "--shards", "0"), "shards"),
@@ -110,3 +123,54 @@ def test_half_built_and_broken_indexes_are_told(source: Path, tmp_path: Path) ->
     result = run("show", tmp_path / "out")
     assert result.exit_code == 2
     assert "is not valid" in result.stderr
+
+
+SCHEMA = """
+id = "isbn"
+
+[fields.title]
+type = "text"
+weight = 2
+
+[fields.year]
+type = "integer"
+"""
+
+
+def test_a_schema_decides_what_is_a_field_and_wrong_values_are_told(tmp_path: Path) -> None:
+    """The build follows the file; a value of another type is named with line, field, value."""
+    schema = tmp_path / "books.toml"
+    schema.write_text(SCHEMA)
+    books = tmp_path / "books.csv"
+    books.write_text("isbn,title,year,tags\n1,One,1999,x\n2,Two,soon,y\n3,Three,,\n")
+    arguments = ("build", "--source", books, "--out", tmp_path / "out", "--schema", schema)
+    built = run(*arguments, "--shards", 1)
+    assert built.exit_code == 0
+    assert "line 3: wrong type: 'year' is not an integer of 64 bits: 'soon'" in built.stderr
+    shown = run("show", tmp_path / "out").stdout
+    assert "title: text, english, weight 2, default, 2 tokens" in shown
+    assert "year: integer, 1 values" in shown
+    strict = run(*arguments, "--shards", 1, "--strict")
+    assert strict.exit_code == 2
+    assert "line 3" in strict.stderr
+
+
+def test_a_guessed_schema_is_shown_and_can_be_written(tmp_path: Path) -> None:
+    """Without a schema the build guesses one and says which; the command prints the same."""
+    source = tmp_path / "some.jsonl"
+    lines = [json.dumps({"id": i, "body": f"some words {i}", "at": "2001-01-01"}) for i in range(9)]
+    source.write_text("\n".join(lines))
+    printed = run("schema", "--source", source).stdout
+    assert '[fields.at]\ntype = "date"' in printed
+    built = run("build", "--source", source, "--out", tmp_path / "out", "--shards", 1)
+    assert built.exit_code == 0
+    assert printed in built.stderr
+    schema = tmp_path / "some.toml"
+    schema.write_text(printed)
+    again = run(
+        "build", "--source", source, "--out", tmp_path / "out", "--shards", 1, "--schema", schema
+    )
+    assert again.exit_code == 0
+    assert [
+        read_manifest(tmp_path / "out" / name).fields for name in generations(tmp_path / "out")
+    ] == [read_manifest(latest_generation(tmp_path / "out")).fields] * 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index_data.placement import BadPlacement, holders, owners, shards_of
+from index_data.placement import BadPlacement, Chosen, holders, owners, shards_of
 
 shard_counts = st.integers(1, 300)
 leaf_counts = st.integers(1, 40)
@@ -92,3 +92,30 @@ def test_no_shards_cannot_be_placed() -> None:
     """Zero shards are refused by name."""
     with pytest.raises(BadPlacement, match="shards"):
         owners(shards=0, leaves=1)
+
+
+def test_a_chosen_shard_is_where_it_was_chosen_to_be_and_all_others_by_the_rule() -> None:
+    """A hot shard on three leaves, another on a leaf of its own choosing."""
+    chosen = {3: (0, 1, 2), 5: (3, 1)}
+    rule = holders(shards=8, leaves=4, replicas=2)
+    table = holders(shards=8, leaves=4, replicas=2, chosen=chosen)
+    assert all(table[shard] == chosen.get(shard, rule[shard]) for shard in range(8))
+    for leaf in range(4):
+        mine = shards_of(shards=8, ordinal=leaf, leaves=4, replicas=2, chosen=chosen)
+        assert mine == tuple(shard for shard, held in enumerate(table) if leaf in held)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "named"),
+    [
+        ({8: (0, 1)}, "there is no shard 8"),
+        ({-1: (0, 1)}, "there is no shard -1"),
+        ({0: (0, 4)}, "shard 0: a leaf"),
+        ({0: (1, 1)}, "shard 0: a leaf is named twice"),
+        ({0: (1,)}, "shard 0: 1 leaves are fewer"),
+    ],
+)
+def test_a_choice_that_names_what_is_not_there_is_refused(chosen: Chosen, named: str) -> None:
+    """Nor can a choice leave a shard with fewer replicas than the fleet's."""
+    with pytest.raises(BadPlacement, match=named):
+        holders(shards=8, leaves=4, replicas=2, chosen=chosen)

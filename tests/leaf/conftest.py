@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import orjson
@@ -26,6 +27,7 @@ from leaf.admission import AdmissionQueue
 from leaf.app import create_app
 from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, LeafFrame, Query, Word
+from leaf.selection import Selection
 from leaf.service import Leaf
 from leaf.wire import Wire
 from leaf.workers import Clock, Workers
@@ -56,6 +58,9 @@ class FakeShard:
             raise self.error
         return 1, [self.score], [self.ordinal]
 
+    def select(self, prepared: Any, selected: Any, k: int, /) -> tuple[Any, ...]:
+        return 1, self.score, ([self.score], [self.ordinal]), [[selected]]
+
     def fetch(
         self,
         prepared: Any | None,
@@ -77,6 +82,7 @@ class FakeGeneration:
         self.card = GenerationCard(name, (100,) * shards, (Field("name", "text"),), 0.01)
         self.shards: Mapping[int, FakeShard] = {s: FakeShard(s) for s in range(shards)}
         self.refused: Mapping[int, str] = {}
+        self.leaving: Mapping[int, int] = {}
         self.prepared = 0
 
     def prepare(self, query: Query, /) -> Any:
@@ -84,6 +90,21 @@ class FakeGeneration:
         if isinstance(query, Word) and query.field == "nowhere":
             raise BadQuery("field 'nowhere' is unknown")
         return query
+
+    def selected(self, selection: Selection, /) -> Any:
+        return len(selection.facets)
+
+    def with_shards(self, shards: Iterable[int], leaving: Mapping[int, int]) -> Self:
+        """Return the same as another placement has it."""
+        other = copy.copy(self)
+        other.shards = {s: self.shards.get(s) or FakeShard(s) for s in shards}
+        other.leaving = leaving
+        return other
+
+    def without(self, shards: Iterable[int], /) -> Self:
+        gone = set(shards)
+        staying = {s: n for s, n in self.leaving.items() if s not in gone}
+        return self.with_shards(self.shards.keys() - gone, staying)
 
 
 class FakeTransport(asyncio.Transport):

@@ -14,12 +14,10 @@ from leaf.admission import (
     BATCH_TURN,
     BITE_LEGS_MAX,
     RETRY_S_MAX,
-    STALE_GROUPS_MIN,
     AdmissionQueue,
-    Bite,
     Depth,
-    Group,
 )
+from leaf.lines import STALE_GROUPS_MIN, Bite, Group
 from leaf.protocol import Priority
 
 
@@ -221,7 +219,7 @@ def test_emptied_groups_do_not_pile_up() -> None:
     for first in range(10 * STALE_GROUPS_MIN):
         waiting.offer(group(first, 1), now=0.0)
         waiting.cancel(1, [first])
-    assert len(waiting._interactive.groups) <= STALE_GROUPS_MIN + 1
+    assert len(waiting._interactive._groups) <= STALE_GROUPS_MIN + 1
     assert waiting._registers == {}
 
 

@@ -69,6 +69,26 @@ def test_metrics_tell_what_happened(staged: Any) -> None:
     asyncio.run(scene())
 
 
+def test_a_leaf_says_what_its_shards_have_cost(staged: Any) -> None:
+    """Seconds of work by generation and shard, the leaf's place, and no shard nobody asked for."""
+
+    async def scene() -> None:
+        async with staged() as stage:
+            for shard in (0, 0, 3):
+                await stage.requests("POST", f"/shards/{shard}/search", WORD)
+            load = json.loads((await stage.requests("GET", "/load"))[2])
+            assert (load["leaf"], load["ordinal"], load["leaves"]) == ("leaf0", 0, 1)
+            assert (load["replicas"], load["domain"]) == (1, "rack")
+            assert list(load["work_s"]) == ["g1"]
+            assert sorted(load["work_s"]["g1"]) == ["0", "3"]
+            assert all(spent_s > 0 for spent_s in load["work_s"]["g1"].values())
+            stage.leaf.workers.forget("g1")
+            load = json.loads((await stage.requests("GET", "/load"))[2])
+            assert load["work_s"] == {"g1": {}}
+
+    asyncio.run(scene())
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/", 404), ("GET", "/shards/0/search", 405), ("POST", "/healthz", 405)],

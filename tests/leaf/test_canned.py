@@ -42,8 +42,9 @@ def test_placement_decides_what_is_held() -> None:
     """A canned leaf holds what a real one in its place would, and gives it once."""
     place = Place(ordinal=1, leaves=4, replicas=2)
     supply = CannedSupply(16, place)
-    generation = supply.newer(None)
+    generation = next(supply.changes({}))
     assert generation is not None
     assert tuple(generation.shards) == place.shards(16)
     assert len(generation.card.documents) == 16
-    assert supply.newer("canned") is None
+    assert generation.without([3]) is generation
+    assert not list(supply.changes({"canned": generation}))

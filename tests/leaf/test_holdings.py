@@ -34,12 +34,68 @@ def test_an_unused_generation_is_let_go(generation_named: Any) -> None:
     assert holdings.use("g1", now=1e9) is None
 
 
-def test_a_generation_opened_anew_takes_its_place(generation_named: Any) -> None:
-    """The same name is held once."""
+def test_a_generation_that_is_held_is_replaced_where_it_stands(generation_named: Any) -> None:
+    """The same name is held once, and what is newest stays so."""
     holdings = Holdings()
     for name in ("g1", "g2", "g1"):
         holdings.add(generation_named(name), now=0.0)
-    assert names(holdings) == ["g2", "g1"]
+    assert names(holdings) == ["g1", "g2"]
+
+
+def test_a_shard_is_given_up_once_others_are_asked_for_it(generation_named: Any) -> None:
+    """It is served while anybody asks for it, and while nobody asks for anything; it goes when
+    for long enough a root has asked for other shards and not for this one.
+    """
+    g1 = generation_named("g1").with_shards([0, 1, 2], {2: 2})
+    holdings = Holdings()
+    holdings.add(g1, now=0.0)
+    holdings.asked(g1, [0, 1, 2], now=50.0)
+    holdings.asked(g1, [0, 1], now=50.0 + UNUSED_S - 0.1)
+    assert holdings.give_up() == {}
+    holdings.use("g1", now=1e6)  # by hand: no root has asked
+    assert holdings.give_up() == {}
+    holdings.asked(g1, [0], now=50.0 + UNUSED_S)
+    assert holdings.give_up() == {"g1": [2]}
+    assert holdings.newest is not None
+    assert (sorted(holdings.newest.shards), holdings.newest.leaving) == ([0, 1], {})
+    assert holdings.give_up() == {}
+    assert 2 in g1.shards, "a query that has begun keeps what it began with"
+
+
+def test_a_shard_that_was_never_asked_for_stays_for_as_long_as_one_that_was(
+    generation_named: Any,
+) -> None:
+    """The time begins when it is to be given up, and not again with every other change."""
+    g1 = generation_named("g1").with_shards([0, 1, 2], {2: 2})
+    holdings = Holdings()
+    holdings.add(g1, now=100.0)
+    holdings.asked(g1, [0], now=100.0 + UNUSED_S - 1.0)
+    assert holdings.give_up() == {}
+    more = g1.with_shards([0, 1, 2, 3], {1: 2, 2: 2})
+    holdings.add(more, now=100.0 + UNUSED_S - 1.0)
+    holdings.asked(more, [0], now=100.0 + UNUSED_S)
+    assert holdings.give_up() == {"g1": [2]}
+
+
+def test_a_shard_that_is_wanted_again_stays(generation_named: Any) -> None:
+    """A placement that changes its mind leaves nothing behind."""
+    g1 = generation_named("g1")
+    holdings = Holdings()
+    holdings.add(g1.with_shards([0, 1], {1: 1}), now=0.0)
+    holdings.add(g1.with_shards([0, 1], {}), now=1.0)
+    holdings.asked(g1, [0], now=1e6)
+    assert holdings.give_up() == {}
+
+
+def test_a_generation_that_goes_takes_along_what_it_was_to_give_up(generation_named: Any) -> None:
+    """Nothing is left to be given up of what is not held."""
+    g1 = generation_named("g1").with_shards([0, 1], {1: 1})
+    holdings = Holdings()
+    holdings.add(g1, now=0.0)
+    holdings.add(generation_named("g2"), now=0.0)
+    holdings.asked(g1, [0], now=1.0)
+    assert holdings.retire(now=UNUSED_S) == ["g1"]
+    assert holdings.give_up() == {}
 
 
 def test_what_is_superseded_stays_until_others_have_the_new_one_too(generation_named: Any) -> None:

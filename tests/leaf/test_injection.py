@@ -19,9 +19,10 @@ import pytest
 from websockets.frames import Opcode
 
 from leaf.asks import Task
+from leaf.broken import BrokenAnswer
 from leaf.injection import InjectingWorkers, arrival_of, words_of
 from leaf.interference import Interference, Plan
-from leaf.protocol import BrokenAnswer, LeafFrame
+from leaf.protocol import LeafFrame
 
 WORD = {"query": {"type": "word", "text": "parse"}, "k": 10}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,11 +12,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from websockets.protocol import State
 
 from leaf import peers as peers_module
 from leaf.injection import InjectingWorkers
 from leaf.interference import Interference, Plan
-from leaf.peers import Peers
+from leaf.peers import Peers, _Link
 from leaf.pulse import Pulse
 from leaf.service import Leaf
 from leaf.telemetry import Ledger
@@ -101,6 +104,53 @@ async def test_the_leaf_that_begins_has_the_other_drop_its_copy(staged: Any) -> 
         assert two.generation.shards[3].searches == 1
         assert two.leaf.ledger.legs["search", "twin_began"] == 1
         assert (one.leaf.ledger.begun["told"], two.leaf.ledger.begun["heard"]) == (1, 1)
+
+
+@run
+async def test_the_worker_that_begins_says_so_itself(staged: Any) -> None:
+    """Once there is a connection the event loop has no part in it: it may be late."""
+    told_by: list[str] = []
+    say = _Link.say
+
+    def watched(link: _Link, frame: bytes) -> None:
+        if b"begun" in frame:
+            told_by.append(threading.current_thread().name)
+        say(link, frame)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Link, "say", watched)
+        await begun_twice(staged)
+    assert [name.partition("-")[0] for name in told_by] == ["MainThread", "worker"]
+
+
+async def begun_twice(staged: Any) -> None:
+    """One leaf begins two tied legs, and the other hears of both."""
+    async with two_leaves(staged) as (one, two, _, two_url):
+        root = await one.greeted()
+        for first in range(2):
+            root.says(asks=[tied(first, [3], two_url)])
+            await root.hears_legs(1)
+            await until(lambda: two.leaf.ledger.begun["heard"] == first + 1)  # noqa: B023
+
+
+@run
+async def test_a_peer_that_does_not_read_is_told_no_more(staged: Any) -> None:
+    """The worker does not wait for it: what does not fit is not said, and counted."""
+    silent = socket.socket()
+    with silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        near = socket.create_connection(silent.getsockname())
+        near.setblocking(False)
+        far, _ = silent.accept()
+        with near, far:
+            link = _Link("http://127.0.0.1:1", near)
+            link._websocket.state = State.OPEN
+            async with staged() as stage, telling(stage.leaf) as peers:
+                for _ in range(1000):
+                    peers._say("http://127.0.0.1:1", link, [(KEY * 16, list(range(5000)))])
+                assert stage.leaf.ledger.begun["unsaid"] > 0
+                assert stage.leaf.ledger.begun["told"] > 0
 
 
 @run

@@ -1,75 +1,74 @@
-"""The leaf's upkeep, and the thread that looks for newer generations."""
+"""The leaf as roots come to know it: what it is to give up, it serves until nobody asks."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-import pytest
-
-from leaf.errors import BadSetting
-from leaf.holdings import HeldGeneration
-from leaf.service import Watch
+from leaf.holdings import UNUSED_S
 
 
-class ScriptedSupply:
-    """Gives or raises what a test has put on its list, and remembers what it was asked."""
-
-    def __init__(self, *script: HeldGeneration | Exception | None) -> None:
-        self.script = list(script)
-        self.asked: list[str | None] = []
-
-    def newer(self, than: str | None, /) -> HeldGeneration | None:
-        self.asked.append(than)
-        match self.script.pop(0):
-            case Exception() as error:
-                raise error
-            case generation:
-                return generation
+def ask(first: int, shards: list[int]) -> dict[str, Any]:
+    """A search of some shards of generation g1."""
+    body = {"query": {"type": "all"}, "k": 1}
+    asked = {"kind": "search", "generation": "g1", "body": body, "budget_ms": 60_000.0}
+    return asked | {"first": first, "shards": shards}
 
 
-def watched(supply: ScriptedSupply) -> tuple[Watch, list[str], list[str]]:
-    held: list[str] = []
-    failed: list[str] = []
-    watch = Watch(
-        supply,
-        hold=lambda generation: held.append(generation.card.generation),
-        fail=lambda error: failed.append(str(error)),
-    )
-    return watch, held, failed
+def test_a_leaving_shard_goes_when_roots_ask_somebody_else_for_it(staged: Any) -> None:
+    """The leaf says that it is to go and for how many; it answers for it as before; and it says
+    so when it has let go, a minute after roots asked for it and others for the last time.
+    """
+    now_s = 1000.0
+
+    async def scene() -> None:
+        nonlocal now_s
+        async with staged(clock=lambda: now_s) as stage:
+            root = await stage.greeted()
+            stage.leaf.hold(stage.generation.with_shards(range(10), {3: 2}))
+            said = (await root.hears()).hello.holdings[0]
+            assert (said.shards, said.leaving) == (tuple(range(10)), {3: 2})
+
+            root.says(asks=[ask(0, [2, 3])])
+            assert len((await root.hears_legs(2)).hits) == 2
+            now_s += UNUSED_S
+            stage.leaf.let_go()
+            assert await root.is_left_alone(), "nobody has asked for anything since"
+            root.says(asks=[ask(2, [2, 3])])
+            assert len((await root.hears_legs(2)).hits) == 2
+            stage.leaf.let_go()
+            assert await root.is_left_alone(), "somebody still asks for it"
+
+            now_s += UNUSED_S
+            root.says(asks=[ask(4, [2])])
+            assert len((await root.hears_legs(1)).hits) == 1
+            stage.leaf.let_go()
+            said = (await root.hears()).hello.holdings[0]
+            assert said.shards == (0, 1, 2, 4, 5, 6, 7, 8, 9)
+            assert said.leaving == {}
+            root.says(asks=[ask(5, [3])])
+            assert [r.reason for r in (await root.hears_legs(1)).refusals] == ["unknown_shard"]
+
+    asyncio.run(scene())
 
 
-def test_each_newer_generation_is_held(generation_named: Any) -> None:
-    """The supply is asked for what is newer than the newest that was given."""
-    supply = ScriptedSupply(generation_named("g1"), None, generation_named("g2"))
-    watch, held, failed = watched(supply)
-    for _ in range(3):
-        watch.look()
-    assert (held, failed) == (["g1", "g2"], [])
-    assert supply.asked == [None, "g1", "g1"]
+def test_a_retired_generation_is_told_and_forgotten(staged: Any) -> None:
+    """Roots hear which generations are left, and nothing is counted for the one that went."""
+    now_s = 1000.0
 
+    async def scene() -> None:
+        nonlocal now_s
+        async with staged(clock=lambda: now_s) as stage:
+            root = await stage.greeted()
+            root.says(asks=[ask(0, [2])])
+            await root.hears_legs(1)
+            stage.leaf.hold(stage.another_generation("g2", 10))
+            assert len((await root.hears()).hello.holdings) == 2
+            assert list(stage.leaf.workers.work_s("g1")) == [2]
+            now_s += UNUSED_S
+            stage.leaf.let_go()
+            (left,) = (await root.hears()).hello.holdings
+            assert b'"g2"' in bytes(left.card)
+            assert stage.leaf.workers.work_s("g1") == {}
 
-def test_a_leaf_without_any_generation_fails() -> None:
-    """Without its first generation a leaf is of no use."""
-    watch, held, failed = watched(ScriptedSupply(BadSetting("it is damaged")))
-    watch.look()
-    assert (held, failed) == ([], ["it is damaged"])
-
-
-def test_an_index_that_fails_in_an_unforeseen_way_is_a_failure_too() -> None:
-    """Whatever opening raises, somebody is told; the thread does not die in silence."""
-    watch, held, failed = watched(ScriptedSupply(ValueError("bad magic number")))
-    watch.look()
-    assert (held, failed) == ([], ["the index cannot be opened: bad magic number"])
-
-
-def test_a_later_failure_is_said_once(
-    generation_named: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A broken newer generation leaves the old one serving, and fills no log."""
-    broken = BadSetting("g2 is damaged")
-    supply = ScriptedSupply(generation_named("g1"), broken, broken, generation_named("g3"))
-    watch, held, failed = watched(supply)
-    for _ in range(4):
-        watch.look()
-    assert (held, failed) == (["g1", "g3"], [])
-    assert caplog.text.count("g2 is damaged") == 1
+    asyncio.run(scene())

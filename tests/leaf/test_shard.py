@@ -27,8 +27,9 @@ from index_data.oracle import Oracle
 from index_data.pydocs import pydocs
 from index_data.sources import Collection, Document
 from leaf.errors import BadQuery
-from leaf.protocol import All, Bool, Phrase, Query, Word
+from leaf.protocol import All, Bool, Fuzzy, Phrase, Prefix, Query, Word
 from leaf.shard import Generation
+from root.query import combined
 
 SHARDS = 16
 K = 10
@@ -106,8 +107,29 @@ class Asker:
         length = self.rng.choice([2, 3])
         return Phrase(" ".join(body[start : start + length]), self.rng.choice([None, "body"]))
 
+    def pattern(self) -> Query:
+        """A word of which not all letters are known, or a phrase of which the end is not."""
+        text = self.word().text
+        field, boost = self.rng.choice([None, None, "name", "body"]), self.rng.choice([1.0, 2.5])
+        match self.rng.randrange(3):
+            case 0:
+                return Prefix(text[: self.rng.randint(1, 5)], field, boost)
+            case 1:
+                return Prefix(self.phrase().text[:-1], field, boost)
+            case _:
+                at = self.rng.randrange(len(text))
+                other = text[:at] + self.rng.choice(["", "e", text[at] * 2]) + text[at + 1 :]
+                return Fuzzy(other or "a", self.rng.choice([1, 2]), field, boost)
+
     def query(self) -> Query:
-        match self.rng.randrange(6):
+        match self.rng.randrange(9):
+            case 6:
+                return self.pattern()
+            case 7:
+                return Bool(must=(self.pattern(),), should=self.words(1, 2))
+            case 8:
+                query = Bool(should=(*self.words(1, 3), self.phrase(), self.pattern()))
+                return combined(query, self.rng.choice([0.0, 0.3]))
             case 0:
                 return Bool(should=self.words(1, 4))
             case 1:
@@ -161,6 +183,22 @@ def test_five_hundred_mixed_queries_equal_the_oracle(
         Word("json.dumps", "path"),
         Word("json", "module"),
         Bool(should=(Bool(must=(Word("json"), Word("parse"))), Word("encoder"))),
+        Word("json", tie_breaker=0.0),
+        Word("json", tie_breaker=0.4),
+        Bool(must=(Word("json", tie_breaker=0.1), Phrase("file like", tie_breaker=0.0))),
+        Prefix("pars"),
+        Prefix("parsing"),
+        Prefix("e"),
+        Prefix("json dec"),
+        Prefix("file objects", "body"),
+        Prefix("json.d", "path"),
+        Prefix("pars", tie_breaker=0.0),
+        Fuzzy("jsno", 1),
+        Fuzzy("objcet", 2, "body", boost=3.0),
+        Fuzzy("mehtod", 1, "kind"),
+        Fuzzy("file jsno", 1, "body"),
+        Bool(should=(Fuzzy("jsno", tie_breaker=0.5), Word("parse")), must_not=(Prefix("x"),)),
+        Bool(must_not=(Prefix("e", "body"), Fuzzy("clas", 1, "kind"))),
     ],
     ids=str,
 )

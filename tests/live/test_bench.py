@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -57,6 +58,46 @@ def test_load_is_recorded_and_replayed(fleet: Fleet, tmp_path: Path) -> None:
     again = quick(tmp_path, "load", fleet.root_url, "--replay", str(script))
     assert again["statuses"] == first["statuses"]
     assert "run.jsonl" in again["header"]["load"]
+
+
+def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> None:
+    """At four times its load it answers some in time, refuses others, and every leg is told of."""
+    result = quick(tmp_path, "saturation", "--index", str(index))
+    for budget in ("1600", "100"):
+        overload = result["budgets"][budget]["loads"]["4x"]
+        fates = dict(overload["legs"])
+        assert fates.pop("offered") == sum(fates.values())
+        assert overload["goodput"] > 0
+    assert result["budgets"]["100"]["loads"]["4x"]["legs"]["busy"] > 0
+    assert set(result["classes"]["comparisons"]) == {"mix", "batch"}
+
+
+@pytest.mark.parametrize("experiment", ["tied", "mirrored-reads", "together"])
+@pytest.mark.parametrize("simulated", [False, True])
+def test_published_experiments_about_copies_run(
+    experiment: str, simulated: bool, tmp_path: Path
+) -> None:
+    """On real leaves and in virtual time, with a picture."""
+    picture = tmp_path / "picture.png"
+    options = ["--simulate"] if simulated else []
+    result = quick(tmp_path, experiment, *options, "--plot", str(picture))
+    assert (result["experiment"], result["simulated"]) == (experiment, simulated)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_trouble_made_of_real_leaves_is_over_afterwards(index: Path, tmp_path: Path) -> None:
+    """Every kind has been gone through, every query was answered, and nothing is left: neither
+    processes nor copies of the index.
+    """
+    own = tmp_path / "index"
+    own.symlink_to(index)
+    result = quick(tmp_path, "pressure", "--index", str(own))
+    assert set(result["kinds"]) == {"calm", "stop", "hog", "cold"}
+    for kind in result["kinds"].values():
+        for arm in kind["arms"].values():
+            assert set(arm["summary"]["fates"]) == {"complete"}
+    assert not commands_with("while True: pass")
+    assert not list(Path(tempfile.gettempdir()).glob("hedgerow-fleet-*-indexes"))
 
 
 def test_a_missing_index_is_one_sentence(tmp_path: Path) -> None:

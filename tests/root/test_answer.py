@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from index_data.manifest import Field, GenerationCard
 from leaf.protocol import FetchedDocument
+from leaf.selection import Selection, StatsCount
 from root import answer
+from root.facets import Stats
 from root.gather import AlarmRang, AttemptFailed, AttemptsReplied, Gather, SendAttempt
 from root.hedging import Fixed
+from root.language import Fault
 from root.merge import Candidate, Finalists
 from root.pursuit import Phase, Pursuit
 from root.race import Attempt
 from root.ranking import Leaf
 from root.requests import SearchRequest
+from root.selection import StatsRequest
 from root.topology import Held, View, views
 from tests.root.conftest import leaves, terms
 
@@ -93,7 +98,17 @@ def test_a_complete_answer_says_so() -> None:
         "generation": CARD.generation,
         "took_ms": 0.0,
         "next": None,
+        "warnings": [],
     }
+
+
+def test_what_was_not_understood_is_said() -> None:
+    """Each fault of a lenient reading, with the character where it begins."""
+    pursuit = pursuit_with(complete())
+    pursuit.faults = (Fault(3, "a quote without its pair: it is left out"),)
+    assert answer.search_body(pursuit, NOTHING_FOUND, {})["warnings"] == [
+        {"position": 3, "message": "a quote without its pair: it is left out"}
+    ]
 
 
 def test_what_is_missing_is_said() -> None:
@@ -225,3 +240,17 @@ def test_without_trace_nothing_is_traced() -> None:
 def test_milliseconds_are_to_the_microsecond() -> None:
     """More digits would be noise."""
     assert answer.milliseconds(0.0012345678) == 1.235
+
+
+def test_facets_stand_in_the_answer_even_where_no_shard_counted() -> None:
+    """By the names that they were asked by."""
+    request = SearchRequest(q="a", facets={"x": StatsRequest("n")})
+    pursuit = pursuit_with(complete(), request=request)
+    pursuit.selection = Selection(facets=(StatsCount("n"),))
+    pursuit.view = View(replace(CARD, fields=(Field("n", "integer"),)), pursuit.view.replicas)
+    body = answer.search_body(pursuit, NOTHING_FOUND, {})
+    nothing = {"count": 0, "min": None, "max": None, "sum": 0, "avg": None}
+    assert body["facets"] == {"x": {"type": "stats", **nothing}}
+    pursuit.facets = [Stats(1, 7, 7, (7,))]
+    body = answer.search_body(pursuit, NOTHING_FOUND, {})
+    assert body["facets"]["x"]["sum"] == 7

@@ -77,7 +77,8 @@ def test_a_body_over_the_limit_is_not_read_to_its_end() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
+        ("POST", "/", 405),
+        ("POST", "/trouble", 404),
         ("GET", "/nowhere", 404),
         ("PUT", "/search", 405),
         ("DELETE", "/documents/a", 405),

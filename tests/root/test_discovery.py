@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from bench.simulation.scripted import takes
@@ -11,8 +12,8 @@ from bench.simulation.scripted_fleet import GENERATION, ScriptedFleet, card, dea
 from bench.virtual_time import run
 from leaf.protocol import LeafFrame
 from root.discovery import Fleet
-from root.ranking import UNKNOWN_LATENCY_S
-from tests.sim.loopback import LeafServer, connected, hello, holding, until
+from root.ranking import UNKNOWN_LATENCY_S, Leaf
+from tests.sim.loopback import LeafServer, connected, hello, holding, reaching, until
 
 OLDER, NEWER = "20300101-000000-0000", "20300102-000000-0000"
 
@@ -143,3 +144,45 @@ def test_a_new_generation_is_searched_once_it_is_whole() -> None:
 def _current(fleet: Fleet) -> str | None:
     view = fleet.view()
     return view.card.generation if view else None
+
+
+def test_a_shard_moves_without_a_moment_without_replicas() -> None:
+    """The leaf that is to give it up is asked until the one that is to have it serves it, is
+    then left alone, and comes back into play when that one is lost; who had asked it before gets
+    the answer.
+    """
+
+    async def main() -> None:
+        both = card(2)
+        a_held = holding(both, [0, 1])
+        async with (
+            LeafServer(a_held) as a,
+            LeafServer(name="leaf-1") as b,
+            reaching(a.url, b.url) as fleet,
+        ):
+            await until(fleet.ready.is_set)
+            first = fleet.channels[a.url].leaf
+            other = fleet.channels[b.url].leaf
+            pinned = fleet.view()
+            leaving = msgspec.structs.replace(a_held, leaving={0: 1})
+            await a.send(hello=hello(leaving))
+            await until(lambda: fleet.channels[a.url].held[0].leaving)
+            assert _replicas(fleet) == ((first,), (first,))
+            await b.send(hello=hello(holding(both, [0]), name="leaf-1"))
+            await until(lambda: other.connected)
+            assert _replicas(fleet) == ((other,), (first,))
+            assert pinned is not None
+            assert pinned.replicas[0] == (first,)
+            b.greeting = LeafFrame(hello=hello(name="leaf-1"))
+            await b.close()
+            await until(lambda: not other.connected)
+            assert _replicas(fleet)[0][0] is first
+            assert fleet.uncovered == []
+
+    asyncio.run(main())
+
+
+def _replicas(fleet: Fleet) -> tuple[tuple[Leaf, ...], ...]:
+    view = fleet.view()
+    assert view is not None
+    return view.replicas

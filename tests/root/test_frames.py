@@ -46,10 +46,15 @@ def test_asks_are_cut_into_frames_that_a_leaf_takes(sizes: list[int], fit: int) 
     assert how_many_fit([group(size) for size in sizes]) == fit
 
 
-def holding(documents: tuple[int, ...], *shards: int, generation: str = "g") -> Holding:
+def holding(
+    documents: tuple[int, ...],
+    *shards: int,
+    generation: str = "g",
+    leaving: dict[int, int] | None = None,
+) -> Holding:
     """What a leaf says of a generation."""
     card = GenerationCard(generation, documents, (Field("title", "text"),), 0.0)
-    return Holding(msgspec.Raw(msgspec.json.encode(card)), shards)
+    return Holding(msgspec.Raw(msgspec.json.encode(card)), shards, leaving or {})
 
 
 def hello(*holdings: Holding) -> LeafHello:
@@ -58,10 +63,11 @@ def hello(*holdings: Holding) -> LeafHello:
 
 
 def test_what_a_leaf_holds_is_read_from_its_hello() -> None:
-    """Each generation with the shards held here."""
-    said = hello(holding((3, 4), 1), holding((5,), 0, generation="h"))
+    """Each generation with the shards held here, and those that are to be given up."""
+    said = hello(holding((3, 4), 1, leaving={1: 2}), holding((5,), 0, generation="h"))
     held = read_holdings(Leaf("a", 0.0), said)
     assert [(h.card.generation, h.shards) for h in held] == [("g", (1,)), ("h", (0,))]
+    assert [h.leaving for h in held] == [{1: 2}, {}]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +76,7 @@ def test_what_a_leaf_holds_is_read_from_its_hello() -> None:
         (hello(holding(())), "without shards"),
         (hello(holding((3, 4), 1, 1)), "a shard twice"),
         (hello(holding((3, 4), 2)), "lacks"),
+        (hello(holding((3, 4), 1, leaving={0: 2})), "does not hold"),
         (hello(holding((3, 4), 0), holding((3, 4), 1)), "generation twice"),
         (hello(Holding(msgspec.Raw(b"{}"), ())), "no generation"),
     ],
@@ -97,3 +104,10 @@ def test_legs_that_are_tied_name_their_twins() -> None:
     tie = read_back((ask, 0, [8, 7, 6, 5], {0: "http://b", 1: "http://c", 3: "http://b"}), 0.0).tie
     assert tie == protocol.Tie("secret", ("http://b", "http://c"), (0, 1, None, 0))
     assert read_back((ask, 0, [8], {}), 0.0).tie is None
+
+
+def test_a_trace_is_written_where_there_is_one() -> None:
+    """Most requests have none, and pay nothing for it."""
+    traced = Ask("search", "g", b"{}", 1.0, trace="00-4bf9-00f0-01")
+    assert written_ask((traced, 0, [1], {}), 0.5)["trace"] == "00-4bf9-00f0-01"
+    assert "trace" not in written_ask((Ask("search", "g", b"{}", 1.0), 0, [1], {}), 0.5)

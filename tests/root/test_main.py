@@ -53,6 +53,10 @@ def test_a_root_needs_a_leaf() -> None:
         (["--budget-floor=-1"], "--budget-floor must be from 0 to 1000, not -1.0"),
         (["--budget-burst=-1"], "--budget-burst must be from 0 to 100000, not -1.0"),
         (["--max-attempts=0"], "--max-attempts must be from 1 to 10, not 0"),
+        (
+            ["--trouble-buttons", "--host=0.0.0.0"],
+            "--trouble-buttons needs a --host of this machine alone, not 0.0.0.0",
+        ),
         (["--max-in-flight=0"], "--max-in-flight must be from 1 to 100000, not 0"),
     ],
 )

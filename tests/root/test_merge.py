@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from root.merge import FINALISTS_MAX, ROUNDING, Candidate, Finalists, Unreadable, finalists
+from root.merge import (
+    FINALISTS_MAX,
+    PATTERN_FINALISTS_MAX,
+    ROUNDING,
+    Candidate,
+    Finalists,
+    Unreadable,
+    chosen,
+    finalists,
+)
 
 
 @dataclass
@@ -228,3 +237,21 @@ def test_pages_of_many_near_ties_neither_repeat_nor_skip() -> None:
         )
         pages += [c.ordinal for c in in_order[found.skip :][:k]]
     assert pages == list(range(size))
+
+
+def test_of_a_list_that_goes_on_the_first_are_chosen_with_all_that_is_near() -> None:
+    """Too many that are near are taken in the order in which they come."""
+    near = [Candidate(-1.0 + i * 1e-6, i, 0) for i in range(FINALISTS_MAX + 3)]
+    assert chosen([], 2, 0.1, 0) == Finalists([], 0, 0, settled=True)
+    assert chosen(near, 2, 0.0, 9) == Finalists(near[:2], 0, 9, settled=True)
+    assert chosen(near[:5], 2, 0.1, 9) == Finalists(near[:5], 0, 9)
+    assert chosen(near, 2, 0.1, 9) == Finalists(near[:2], 0, 9, settled=True)
+
+
+def test_a_query_that_is_dear_to_score_settles_sooner() -> None:
+    """The bound is the caller's."""
+    documents: Documents = {o: (o % SHARDS, 1.0) for o in range(200)}
+    found = finalists(replies(documents, SHARDS), 20, 10, ROUNDING, PATTERN_FINALISTS_MAX)
+    assert found.settled
+    assert page(found, documents, 10) == brute_force(documents)[20:30]
+    assert not finalists(replies(documents, SHARDS), 20, 10, ROUNDING).settled

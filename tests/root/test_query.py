@@ -1,126 +1,37 @@
-"""What a person types: read as meant, or refused with the place that cannot be read."""
+"""What is allowed of a query tree, and what is known of it."""
 
 from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from index_data.manifest import Field
 from leaf.protocol import (
     BOOST_MAX,
     BOOST_MIN,
     QUERY_DEPTH_MAX,
     QUERY_NODES_MAX,
-    TEXT_BYTES_MAX,
     All,
     Bool,
+    Fuzzy,
     Phrase,
+    Prefix,
     Query,
+    Range,
     Word,
 )
 from root.errors import BadRequest
-from root.query import check_text, check_tree, cost_class, is_exact, parse
+from root.language import parse
+from root.query import boosted, check_text, check_tree, combined, cost_class, is_exact
 
-FIELDS = ("name", "body")
+FIELDS = {name: Field(name, "text") for name in ("name", "body")}
+FIELDS["year"] = Field("year", "integer")
 
 
 def either(*nodes: Query) -> Bool:
     return Bool(should=nodes)
-
-
-@pytest.mark.parametrize(
-    ("text", "tree"),
-    [
-        ("json", Word("json")),
-        ("  json\t\n", Word("json")),
-        ("parse json", either(Word("parse"), Word("json"))),
-        ('"parse json"', Phrase("parse json")),
-        ("name:loads", Word("loads", "name")),
-        ('name:"parse json"', Phrase("parse json", "name")),
-        ("+json", Bool(must=(Word("json"),))),
-        ("-json", Bool(must_not=(Word("json"),))),
-        ('-name:"a b"', Bool(must_not=(Phrase("a b", "name"),))),
-        (
-            '+a -b c +name:d -"e f"',
-            Bool(
-                must=(Word("a"), Word("d", "name")),
-                should=(Word("c"),),
-                must_not=(Word("b"), Phrase("e f")),
-            ),
-        ),
-        ('"a""b"', either(Phrase("a"), Phrase("b"))),
-        ("os.path.join", Word("os.path.join")),
-        ("c++ f-string", either(Word("c++"), Word("f-string"))),
-        ("--verbose", Bool(must_not=(Word("-verbose"),))),
-        ("::", Word("::")),
-        ("name:a:b", Word("a:b", "name")),
-        ("3:4", Word("3:4")),
-        ("Größe 日本語", either(Word("Größe"), Word("日本語"))),
-        ("a\u3000b", either(Word("a"), Word("b"))),
-    ],
-)
-def test_what_is_typed_becomes_a_tree(text: str, tree: Query) -> None:
-    """Words, phrases, fields and signs, as the module's text has them."""
-    assert parse(text, FIELDS) == tree
-
-
-@pytest.mark.parametrize(
-    ("text", "detail"),
-    [
-        ("", "is empty: type at least one word"),
-        (" \t\n", "is empty: type at least one word"),
-        ('"parse json', "has a quote without its pair at position 0"),
-        ('a b"c', "has a quote without its pair at position 3"),
-        ("a +", "has nothing to search for after position 3"),
-        ("name:", "has nothing to search for after position 5"),
-        ("a name: b", "has nothing to search for after position 7"),
-        ("+ a", "has nothing to search for after position 1"),
-        ("titel:a", "there is no field 'titel'; there are body, name"),
-        ("http://x", "there is no field 'http'; there are body, name"),
-        ("a\0b", "has a control character at position 1"),
-        ("ab\x7f", "has a control character at position 2"),
-        ("abc\ud800", "is not valid Unicode at position 3"),
-        ("x" * (TEXT_BYTES_MAX + 1), f"has {TEXT_BYTES_MAX + 1} bytes; {TEXT_BYTES_MAX} is"),
-        ("é" * (TEXT_BYTES_MAX // 2 + 1), f"has {TEXT_BYTES_MAX + 2} bytes"),
-        ("a " * QUERY_NODES_MAX, f"has {QUERY_NODES_MAX} words; {QUERY_NODES_MAX - 1} is"),
-    ],
-)
-def test_what_cannot_be_read_is_refused_with_its_place(text: str, detail: str) -> None:
-    """The error names q and says what is wrong where."""
-    with pytest.raises(BadRequest, match=re.escape(detail)) as caught:
-        parse(text, FIELDS)
-    assert caught.value.field == "q"
-
-
-def test_the_largest_queries_are_read() -> None:
-    """Limits are the last legal values."""
-    assert parse("x" * TEXT_BYTES_MAX, FIELDS) == Word("x" * TEXT_BYTES_MAX)
-    tree = parse("a " * (QUERY_NODES_MAX - 1), FIELDS)
-    check_tree(tree, FIELDS)
-
-
-def read(text: str) -> Query | str:
-    """The tree, or the field that is at fault."""
-    try:
-        return parse(text, FIELDS)
-    except BadRequest as error:
-        return error.field
-
-
-typed = st.text() | st.text(alphabet='ab +-:"\t\0\ud800_name', max_size=40)
-
-
-@given(text=typed)
-def test_reading_gives_a_legal_tree_or_a_bad_request(text: str) -> None:
-    """Nothing that can be typed raises anything else, and what is read keeps the limits."""
-    tree = read(text)
-    if isinstance(tree, str):
-        assert tree == "q"
-    else:
-        check_tree(tree, FIELDS)
-        assert cost_class(tree).startswith("search-")
 
 
 def test_text_may_have_tabs_and_line_ends() -> None:
@@ -164,6 +75,16 @@ def test_a_legal_tree_passes(tree: Query) -> None:
         (Word("a", None, -1.0), "query.boost", "from 0.001"),
         (Word("a", None, float("nan")), "query.boost", "from 0.001"),
         (Word("a", None, float("inf")), "query.boost", "to 1000"),
+        (Prefix("a", "titel"), "query.field", "there is no field 'titel'"),
+        (Fuzzy("a", boost=0.0), "query.boost", "from 0.001 to 1000"),
+        (Range("titel"), "query.field", "there is no field 'titel'"),
+        (Range("year", gte="\1"), "query.gte", "control character"),
+        (Range("year", gte=1, gt=2), "query", "does not fit: the range of 'year' has two bounds"),
+        (Range("year", lte=1.5), "query", "'1.5' is no value of 'year': that is an integer"),
+        (Range("name", lte="b"), "query", "'name' has no order"),
+        (Range("year", boost=0.0), "query.boost", "from 0.001 to 1000"),
+        (Word("x", "year"), "query", "'x' is no value of 'year'"),
+        (Prefix("1", "year"), "query", "'year' has no letters"),
         (Bool(must=(All(), Word("a", "x"))), "query.must[1].field", "no field 'x'"),
         (either(Bool(must_not=(Word("\1"),))), "query.should[0].must_not[0].text", "control"),
         (nested(QUERY_DEPTH_MAX + 1), "query", f"nested more than {QUERY_DEPTH_MAX} deep"),
@@ -186,16 +107,19 @@ def test_an_illegal_tree_is_refused_by_path(tree: Query, field: str, detail: str
         ("parse json -xml", "search-long"),
         ('"parse json"', "search-phrase"),
         ('+a "b c" -d', "search-phrase"),
+        ("pars*", "search-pattern"),
+        ('"a b" c~', "search-pattern"),
+        ("a year:[1 TO 2]", "search-pattern"),
     ],
 )
 def test_queries_that_cost_alike_are_of_one_class(text: str, name: str) -> None:
     """By the number of terms, and whether positions are read."""
-    assert cost_class(parse(text, FIELDS)) == name
+    assert cost_class(parse(text, FIELDS).query) == name
 
 
 def test_everything_is_the_cheapest_class() -> None:
-    """A query for all documents looks up no term."""
-    assert cost_class(All()) == "search-short"
+    """A query for all documents looks up no term, nor does one for none."""
+    assert cost_class(All()) == cost_class(Bool()) == "search-short"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +131,15 @@ def test_everything_is_the_cheapest_class() -> None:
         (Word("a"), False),
         (Phrase("a"), False),
         (Bool(must=(Word("a"),)), False),
-        (Bool(should=(All(),)), False),
+        (Bool(should=(All(),)), True),
+        (Bool(must=(All(), Bool(should=(Prefix("a"), Word("b"))))), False),
+        (Prefix("a", "name"), True),
+        (Fuzzy("a", 1, "name"), True),
+        (Prefix("a"), True),
+        (Range("year", gte=1), True),
+        (Prefix("a", tie_breaker=0.0), True),
+        (Fuzzy("a", tie_breaker=0.5), True),
+        (Bool(should=(Prefix("a", "name"), Fuzzy("b")), must_not=(Word("c"),)), True),
     ],
 )
 def test_scores_without_term_statistics_are_exact(tree: Query, exact: bool) -> None:
@@ -215,7 +147,50 @@ def test_scores_without_term_statistics_are_exact(tree: Query, exact: bool) -> N
     assert is_exact(tree) == exact
 
 
-@pytest.mark.parametrize("function", [cost_class, lambda tree: check_tree(tree, FIELDS)])
+@pytest.mark.parametrize("node", [Word("a"), Phrase("a b"), Prefix("a"), Fuzzy("a", 1)])
+def test_a_text_counts_as_its_best_field_unless_it_says_otherwise(node: Query) -> None:
+    """Wherever it stands; one with a field, or with a tie breaker of its own, stays as it is."""
+    assert not isinstance(node, Bool | All)
+    best = msgspec.structs.replace(node, tie_breaker=0.25)
+    named = msgspec.structs.replace(node, field="name")
+    other = msgspec.structs.replace(node, tie_breaker=0.5)
+    years = Range("year")
+    excluding = Bool(must_not=(node,))
+    tree = Bool(must=(node, All(), years), should=(named, excluding), must_not=(other,))
+    assert combined(node, 0.25) == best
+    assert combined(tree, 0.25) == Bool(
+        must=(best, All(), years), should=(named, Bool(must_not=(best,))), must_not=(other,)
+    )
+
+
+def test_a_boost_reaches_all_that_can_have_one_and_stays_within_its_limits() -> None:
+    """Everything and signs stay as they are."""
+    tree = Bool(must=(Word("a", boost=2.0), All()), must_not=(either(Range("year")),))
+    scaled, outside = boosted(tree, 3.0)
+    assert scaled == Bool(
+        must=(Word("a", boost=6.0), All()), must_not=(either(Range("year", boost=3.0)),)
+    )
+    assert not outside
+    assert boosted(either(Word("a", boost=2.0)), BOOST_MAX) == (
+        either(Word("a", boost=BOOST_MAX)),
+        True,
+    )
+    assert boosted(Word("a"), 0.0) == (Word("a", boost=BOOST_MIN), True)
+
+
+def double(tree: Query) -> tuple[Query, bool]:
+    return boosted(tree, 2.0)
+
+
+def no_best(tree: Query) -> Query:
+    return combined(tree, 0.0)
+
+
+def check(tree: Query) -> None:
+    check_tree(tree, FIELDS)
+
+
+@pytest.mark.parametrize("function", [cost_class, is_exact, no_best, double, check])
 def test_the_tables_of_nodes_are_complete(function: object) -> None:
     """What is no node of a query is a fault of ours, not of the caller's."""
     assert callable(function)

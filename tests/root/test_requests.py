@@ -41,6 +41,9 @@ def outcome(read: Callable[[bytes], SearchRequest], given: bytes) -> SearchReque
 
 EVERYTHING = SearchRequest(
     q="parse json",
+    strict=True,
+    combine="best",
+    tie_breaker=0.25,
     k=20,
     offset=40,
     timeout_ms=250.5,
@@ -58,11 +61,13 @@ def test_a_query_string_and_a_body_say_the_same() -> None:
     query_string = (
         b"q=parse+json&k=20&offset=40&timeout_ms=250.5&min_coverage=0.9"
         b"&fields=name,body&highlight=body&hedge=off&priority=batch&trace=1"
+        b"&strict=1&combine=best&tie_breaker=0.25"
     )
     body = (
         b'{"q": "parse json", "k": 20, "offset": 40, "timeout_ms": 250.5, "min_coverage": 0.9,'
         b' "fields": ["name", "body"], "highlight": ["body"], "hedge": "off",'
-        b' "priority": "batch", "trace": true}'
+        b' "priority": "batch", "trace": true, "strict": true, "combine": "best",'
+        b' "tie_breaker": 0.25}'
     )
     assert search_from_query_string(query_string) == EVERYTHING
     assert search_from_json(body) == EVERYTHING
@@ -309,3 +314,26 @@ def test_no_query_string_raises_anything_but_a_bad_request(query_string: bytes) 
     request = outcome(search_from_query_string, query_string)
     assert request
     assert isinstance(request, str) or request.q is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'{"query": {"type": "all"}, "strict": true}', "strict"),
+        (b'{"q": "a", "tie_breaker": 0.5}', "tie_breaker"),
+        (b'{"q": "a", "combine": "sum", "tie_breaker": 0.5}', "tie_breaker"),
+        (b'{"q": "a", "combine": "best", "tie_breaker": 1.5}', "tie_breaker"),
+        (b'{"q": "a", "combine": "worst"}', "combine"),
+        (b'{"query": {"type": "fuzzy", "text": "a", "distance": 3}}', "query.distance"),
+        (b'{"query": {"type": "word", "text": "a", "tie_breaker": -1}}', "query.tie_breaker"),
+    ],
+)
+def test_options_of_a_query_that_do_not_fit_it_are_refused(body: bytes, field: str) -> None:
+    """What would be ignored, or is out of range, is named."""
+    assert refusal(search_from_json, body).field == field
+
+
+def test_a_cursor_and_an_offset_exclude_each_other() -> None:
+    """A cursor says itself where to go on."""
+    with pytest.raises(BadRequest, match="offset"):
+        search_from_json(b'{"q": "a", "cursor": "x", "offset": 1}')

@@ -22,9 +22,10 @@ from root.budget import BudgetTerms
 from root.config import Settings
 from root.errors import BadRequest, NotCovered, Overloaded
 from root.hedging import MIN_SAMPLES
+from root.paging import DEPTH_MARGIN
 from root.probation import PROBE_EVERY_S
 from root.requests import SearchRequest
-from root.search import DEPTH_MARGIN, FETCH_SHARE, TIE_BYTES, Searches
+from root.search import FETCH_SHARE, TIE_BYTES, Searches
 
 SHARDS = 4
 CORPUS = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
@@ -143,6 +144,35 @@ def test_a_look_up_has_no_score_and_no_snippet() -> None:
         await asked.searches.document("doc-00007", asyncio.get_running_loop().time())
         assert asked.bodies("lookup", LookupBody) == {LookupBody("doc-00007")}
         assert asked.bodies("fetch", FetchBody) == {FetchBody(None, None, ())}
+
+    asking(body)
+
+
+def test_a_query_is_read_once_and_sent_as_data() -> None:
+    """What was not understood is in the answer; strictly read, nothing is sent."""
+
+    async def body(asked: Asked) -> None:
+        found = await asked.search(q="one AND two)")
+        assert [fault["position"] for fault in found["warnings"]] == [11]
+        (sent,) = asked.bodies("search", SearchBody)
+        assert sent.query == Bool(must=(Word("one"), Word("two")))
+        received = asked.fleet.received
+        with pytest.raises(BadRequest, match="position 11"):
+            await asked.search(q="one AND two)", strict=True)
+        assert asked.fleet.received == received
+
+    asking(body)
+
+
+def test_texts_count_as_their_best_field_on_request() -> None:
+    """In both phases, for words and for trees."""
+
+    async def body(asked: Asked) -> None:
+        await asked.search(q="one", combine="best", tie_breaker=0.25)
+        await asked.search(q=None, query=Word("one"), combine="best", tie_breaker=0.25)
+        best = Word("one", tie_breaker=0.25)
+        assert {sent.query for sent in asked.bodies("search", SearchBody)} == {best}
+        assert {sent.query for sent in asked.bodies("fetch", FetchBody)} == {best}
 
     asking(body)
 

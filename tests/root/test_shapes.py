@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaf.protocol import All, Bool, Phrase, Query, SearchBody, Word
-from root.query import parse
+from index_data.manifest import Field
+from leaf.protocol import All, Bool, Fuzzy, Phrase, Prefix, Query, Range, SearchBody, Word
+from root.language import parse
 from root.requests import RESULT_WINDOW_MAX
 from root.shapes import (
     DEPTH_DANGEROUS,
@@ -23,17 +24,20 @@ from root.shapes import (
     subject_of,
 )
 
-FIELDS = ("name", "body")
+FIELDS = {name: Field(name, "text") for name in ("name", "body")}
 
 
 def shape(q: str, depth: int = 10) -> str:
-    return shape_of(sketched(parse(q, FIELDS)), depth)
+    return shape_of(sketched(parse(q, FIELDS).query), depth)
 
 
 TEXTS = st.integers(1, 5).map(lambda n: " ".join(["word"] * n))
 NAMES = st.sampled_from([None, *FIELDS])
 TREES: st.SearchStrategy[Query] = st.recursive(
-    st.just(All()) | st.builds(Word, TEXTS, NAMES) | st.builds(Phrase, TEXTS, NAMES),
+    st.just(All())
+    | st.builds(Word, TEXTS, NAMES)
+    | st.builds(Phrase, TEXTS, NAMES)
+    | st.builds(Fuzzy, TEXTS, st.integers(1, 2), NAMES),
     lambda trees: st.builds(Bool, *[st.lists(trees, max_size=3).map(tuple)] * 3),
     max_leaves=10,
 )
@@ -46,6 +50,10 @@ def reworded(query: Query, random: Random) -> Query:
             return Word(other_words(text, random), field, random.uniform(0.1, 10.0))
         case Phrase(text, field):
             return Phrase(other_words(text, random), field, random.uniform(0.1, 10.0))
+        case Fuzzy(text, distance, field):
+            return Fuzzy(other_words(text, random), distance, field, random.uniform(0.1, 10.0))
+        case Prefix() | Range():
+            raise AssertionError("no words but a field or a length are part of its shape")
         case Bool():
             parts = [
                 tuple(reworded(child, random) for child in random.sample(part, len(part)))
@@ -77,6 +85,8 @@ def test_other_words_are_the_same_shape(query: Query, depth: int, seed: int) -> 
         ("name:loads", "word:name to 10"),
         ('"file like object"', "phrase:*/4 to 10"),
         ("parse json", "bool( word:*x2) to 10"),
+        ("parse* jsno~", "bool( fuzzy2:* prefix2:*) to 10"),
+        ('name:"json d"*', "prefix1:name/2 to 10"),
         ('+json "file like" -body:xml', "bool(+word:* phrase:*/2-word:body) to 10"),
     ],
 )
@@ -95,6 +105,10 @@ def test_a_shape_can_be_read(q: str, expected: str) -> None:
         ("a", "a.b"),
         ('"a b"', '"a b c"'),
         ("+a b", "+a +b"),
+        ("ab", "ab*"),
+        ("ab", "ab~1"),
+        ("ab~1", "ab~2"),
+        ("a*", "ab*"),
     ],
 )
 def test_another_structure_is_another_shape(one: str, other: str) -> None:
@@ -140,26 +154,34 @@ def test_a_large_tree_has_no_shape_but_its_size() -> None:
         (Phrase("a " * TOKENS_DANGEROUS), 10, False),
         (Phrase("a " * (TOKENS_DANGEROUS + 1)), 10, True),
         (Bool(must_not=(Word("a." * (TOKENS_DANGEROUS + 1)),)), 10, True),
+        (Prefix("a"), 10, True),
+        (Bool(must_not=(Prefix("json d"),)), 10, True),
+        (Prefix("..."), 10, True),
+        (Prefix("ab"), 10, False),
+        (Range("year", gte=1), 10, False),
+        (Bool(should=(Prefix("日本"), Fuzzy("a"))), 10, False),
         (Bool(), 10, False),
         (All(), 10, False),
     ],
 )
 def test_size_is_dangerous(query: Query, depth: int, *, dangerous: bool) -> None:
-    """Very large trees, very long texts and very deep pages; and nothing else so far."""
+    """Very large trees, very long texts and very deep pages; and prefixes of one letter."""
     assert is_dangerous(sketched(query), depth) == dangerous
 
 
 def test_a_usual_page_of_usual_words_is_not_dangerous() -> None:
     """The deepest page that is not is half of what may be asked."""
     assert 2 * DEPTH_DANGEROUS == RESULT_WINDOW_MAX
-    assert not is_dangerous(sketched(parse("+parse json -xml name:loads", FIELDS)), 1000)
+    assert not is_dangerous(
+        sketched(parse("+parse json -xml name:loads pars* jsno~", FIELDS).query), 1000
+    )
 
 
 def test_a_subject_is_known_by_its_shape_and_by_its_words() -> None:
     """Two keys of fixed size, however long the query is."""
 
     def subject(q: str) -> tuple[bytes, bytes]:
-        query = parse(q, FIELDS)
+        query = parse(q, FIELDS).query
         known = subject_of(query, 10, msgspec.json.encode(SearchBody(query, 10)))
         assert known.described == shape_of(sketched(query), 10)
         assert len(known.shape) == len(known.words) == KEY_BYTES
@@ -169,3 +191,15 @@ def test_a_subject_is_known_by_its_shape_and_by_its_words() -> None:
     assert subject("one")[0] == subject("two")[0]
     assert subject("one")[1] != subject("two")[1]
     assert subject("one")[0] != subject('"one two"')[0]
+
+
+def test_best_and_sum_of_fields_are_two_shapes() -> None:
+    """They are not the same code in a leaf."""
+    best = sketched(Word("a", tie_breaker=0.0)).shape
+    assert best == sketched(Word("a", tie_breaker=0.5)).shape != sketched(Word("a")).shape
+
+
+def test_ranges_of_one_field_are_one_shape() -> None:
+    """Whatever their bounds."""
+    shapes = {sketched(Range("year", **bounds)).shape for bounds in ({"gte": 1}, {"lt": 5}, {})}
+    assert shapes == {"range:year"}

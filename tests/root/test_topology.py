@@ -42,6 +42,27 @@ def test_each_generation_has_its_own_view() -> None:
     assert known[OLD].replicas == ((a,), (b,), ())
 
 
+def test_a_shard_that_moves_never_has_fewer_replicas() -> None:
+    """Who is to give a shard up is asked until as many others serve it as are to: connected,
+    and not about to give it up themselves.
+    """
+    a, b, c, d = leaves(4)
+    leaving = Held(a, card(NEW), [0, 1], {0: 2})
+    also = Held(d, card(NEW), [0], {0: 2})
+    stays, comes = held(b, NEW, [0]), held(c, NEW, [0])
+    for holdings, expected in (
+        ([leaving, stays], (a, b)),
+        ([leaving, stays, also], (a, b, d)),
+        ([leaving, stays, comes], (b, c)),
+        ([leaving, stays, comes, also], (b, c)),
+    ):
+        view = views(holdings)[NEW]
+        assert view.replicas[0] == expected
+        assert view.replicas[1] == (a,)
+    b.connected = False
+    assert views([leaving, stays, comes])[NEW].replicas[0] == (a, b, c)
+
+
 def test_without_leaves_there_is_nothing_to_search() -> None:
     """No view at all, rather than an empty one."""
     assert views([]) == {}

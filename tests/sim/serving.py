@@ -110,7 +110,13 @@ class Client:
         await self.run(method, target, exchange)
         return exchange.answer()
 
-    async def run(self, method: str, target: str | bytes, exchange: Exchange) -> None:
+    async def run(
+        self,
+        method: str,
+        target: str | bytes,
+        exchange: Exchange,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
         """Let the application work on an exchange that the test holds in its hands."""
         raw = target.encode() if isinstance(target, str) else target
         path, _, query = raw.partition(b"?")
@@ -124,7 +130,7 @@ class Client:
             "raw_path": path,
             "query_string": query,
             "root_path": "",
-            "headers": [(b"host", b"root")],
+            "headers": [*headers, (b"host", b"root")],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }
@@ -147,6 +153,11 @@ class Served:
         self.root = Root(self.fleet, settings, self.announced.append, pulse)
         self.app = self.root.app()
         self.client = Client(self.app)
+
+    @property
+    def now_s(self) -> float:
+        """The root's clock."""
+        return asyncio.get_running_loop().time()
 
     async def metric(self, name: str, **labels: str) -> float:
         """The sum of all samples of a name that have these labels."""
