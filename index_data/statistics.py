@@ -24,9 +24,10 @@ import mmap
 import struct
 import sys
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from functools import lru_cache
+from heapq import nsmallest
 from pathlib import Path
 from typing import Final
 
@@ -96,6 +97,25 @@ class Statistics:
     def frequency(self, field: str, token: str) -> int:
         """Return how many documents have a token in a field."""
         return self._frequency(field, token)
+
+    def count(self, field: str, token: str) -> int:
+        """Return the same, and do not remember it: for tokens that hardly anybody asks for."""
+        return self._look_up(field, token)
+
+    def most_frequent(self, field: str, beginning: str, k: int) -> list[tuple[str, int]]:
+        """Return the ``k`` most frequent terms that begin like this, and their frequencies."""
+        entry = self._header.fields[field]
+        wanted = beginning.encode()
+
+        def start_of(number: int) -> bytes:
+            return self._term(entry, number)[: len(wanted)]
+
+        first = bisect_left(range(entry.terms), wanted, key=start_of)
+        end = bisect_right(range(entry.terms), wanted, key=start_of)
+        at = entry.offset + _U32.size * (entry.terms + 1 + first)
+        counts = struct.unpack_from(f"<{end - first}I", self._bytes, at)
+        best = nsmallest(k, range(end - first), key=lambda i: (-counts[i], i))
+        return [(self._term(entry, first + i).decode(), counts[i]) for i in best]
 
     def _look_up(self, field: str, token: str) -> int:
         entry = self._header.fields[field]

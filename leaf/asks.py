@@ -39,6 +39,7 @@ from leaf.protocol import (
     Word,
     ranked,
 )
+from leaf.suggesting import SUGGEST_BODY, SuggestPlan
 
 log = logging.getLogger(__name__)
 
@@ -227,6 +228,8 @@ def plan_of(task: Task) -> Plan:
         case "fetch":
             fetch = _read(FETCH_BODY, body)
             return FetchPlan(_prepared(task.generation, fetch.query), fetch, task.ordinals)
+        case "suggest":
+            return SuggestPlan(task.generation, _read(SUGGEST_BODY, body))
         case "lookup":
             return LookupPlan(_read(LOOKUP_BODY, body).id)
 

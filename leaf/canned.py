@@ -16,6 +16,7 @@ from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration
 from leaf.protocol import FetchedDocument, Query
 from leaf.selection import Selection
+from leaf.suggestion import SuggestBody
 
 HITS: Final = 10
 """Hits of each shard: a page."""
@@ -99,6 +100,10 @@ class CannedGeneration:
     def selected(self, selection: Selection, /) -> None:  # noqa: ARG002
         """Refuse: there is nothing to filter, sort or count by. Raises BadQuery."""
         raise BadQuery("canned answers cannot be filtered, sorted or counted")
+
+    def suggest(self, body: SuggestBody, shard: CannedShard, /) -> list[FetchedDocument]:  # noqa: ARG002
+        """Suggest nothing: there are no words."""
+        return []
 
     def without(self, shards: Iterable[int], /) -> Self:  # noqa: ARG002
         """Return the same: no placement is chosen for canned shards, and none is given up."""

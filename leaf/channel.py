@@ -24,7 +24,7 @@ from leaf.frames import (
     write_refused,
     write_replies,
 )
-from leaf.protocol import Ask, RootFrame
+from leaf.protocol import DOCUMENT_KINDS, Ask, RootFrame
 from leaf.service import BUDGET_MS_MAX, Leaf
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Channel:
         while finished:
             kind, answers, refused = finished.popleft()
             if answers:
-                (documents if kind == "fetch" else hits).extend(answers)
+                (documents if kind in DOCUMENT_KINDS else hits).extend(answers)
                 ledger.answered(kind, answers, heard=heard)
             if refused:
                 refusals.extend(refused)

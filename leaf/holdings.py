@@ -13,6 +13,7 @@ from index_data.manifest import GenerationCard
 from leaf.errors import BadSetting
 from leaf.protocol import FetchedDocument, Query
 from leaf.selection import Selection
+from leaf.suggestion import SuggestBody
 
 UNUSED_S: Final = 60.0
 """A superseded generation goes after this long without an ask: a query that started on it
@@ -72,6 +73,9 @@ class HeldGeneration(Protocol):
 
     def selected(self, selection: Selection, /) -> Any:
         """Do once what all shards need of a selection. Raises BadQuery."""
+
+    def suggest(self, body: SuggestBody, shard: Any, /) -> Sequence[FetchedDocument]:
+        """Return words to search for instead, as people spell them in a shard."""
 
     def without(self, shards: Iterable[int], /) -> Self:
         """Return the same without some shards. Whoever has this one keeps them."""

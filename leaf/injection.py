@@ -30,7 +30,7 @@ from leaf.courier import Courier
 from leaf.holdings import HeldShard
 from leaf.interference import Arrival, Fail, Garbage, Hang, Interference, Refuse, Trouble
 from leaf.lines import Bite
-from leaf.protocol import Bool, Kind, Phrase, Query, RefusalReason, SearchBody, Word
+from leaf.protocol import DOCUMENT_KINDS, Bool, Kind, Phrase, Query, RefusalReason, SearchBody, Word
 from leaf.workers import Clock, Workers
 
 DETAIL: Final = "injected trouble"
@@ -261,7 +261,7 @@ def spoiled(kind: Kind, answer: Reply, rule: Garbage) -> Reply:
     leg, queue_us, service_us, *rest = answer
     if rule.what == "frame":
         return (leg, queue_us, service_us, NO_FRAME, 1.0, NO_HITS)
-    if kind == "fetch":
+    if kind in DOCUMENT_KINDS:
         return (leg, queue_us, service_us, [None])
     return (leg, queue_us, service_us, *rest[:1], 1.0, NO_HITS)
 

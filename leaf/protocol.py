@@ -163,7 +163,10 @@ Query = Text | Range | Bool | All
 
 # --- root to leaf ------------------------------------------------------------------------
 
-Kind = Literal["search", "fetch", "lookup"]
+Kind = Literal["search", "fetch", "lookup", "suggest"]
+DOCUMENT_KINDS: Final = frozenset({"fetch", "suggest"})
+"""What is answered with documents; all else with hits."""
+
 Priority = Literal["interactive", "batch"]
 
 
@@ -229,8 +232,9 @@ class Begun(msgspec.Struct, frozen=True, array_like=True):
 class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What several legs have in common.
 
-    ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody,
-    ``lookup`` LookupBody. ``ordinals[i]`` (fetch only) lists the documents of ``shards[i]``.
+    ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody, ``lookup``
+    LookupBody, ``suggest`` leaf.suggestion.SuggestBody. ``ordinals[i]`` (fetch only) lists the
+    documents of ``shards[i]``.
     ``query`` is the root's number of the query, which its legs on all leaves have in common;
     only injected trouble looks at it. ``trace`` is the ``traceparent`` of its caller, if it has
     one, for the leaf's log.
@@ -314,7 +318,7 @@ class FetchedDocument(msgspec.Struct, array_like=True, gc=False):
 
 
 class Documents(msgspec.Struct, array_like=True, gc=False):
-    """A shard's answer to ``fetch``, in the order asked for."""
+    """A shard's answer to ``fetch``, in the order asked for, or to ``suggest``."""
 
     leg: int
     queue_us: int

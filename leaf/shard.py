@@ -42,7 +42,9 @@ from leaf.scoring import exact_score
 from leaf.selecting import Selected, select, selected
 from leaf.selection import Selection
 from leaf.snippets import SCAN_CHARS_MAX, Token, snippet
+from leaf.suggestion import SuggestBody
 from leaf.wanted import Wanted
+from leaf.words import Words
 
 __all__ = ["BadQuery", "Generation", "Prepared", "Shard"]
 
@@ -173,6 +175,19 @@ class Shard:
         query = tantivy.Query.term_query(self._schema, ID_FIELD, document_id, "basic")
         return [self._ordinals[place.doc] for _, place in self._searcher.search(query, 1).hits]
 
+    def spelled(self, field: str, term: str) -> str:
+        """Return a term of a text field as the first document that has it spells it, in small
+        letters; the term itself where none here has it.
+        """
+        query = tantivy.Query.term_query(self._schema, field, term, "basic")
+        for _, place in self._searcher.search(query, 1).hits:
+            value = orjson.loads(stored(self._searcher, place.doc)[1]).get(field)
+            for text in map(composed, value if isinstance(value, list) else [value]):
+                for token in text_analyser(self._text_fields[field]).placed(text):
+                    if token.text == term:
+                        return text[token.start : token.end].lower()
+        return term
+
 
 class Generation:
     """A generation as one leaf holds it: some of its shards, and the whole's statistics."""
@@ -184,6 +199,7 @@ class Generation:
         self.leaving: Mapping[int, int] = {}
         self._schema = schema = tantivy_schema(manifest.fields)
         self._fields = fields = manifest.fields
+        self._words = Words(fields, statistics)
 
         # It must not know this object: what is in a cycle, and frozen when that was last done,
         # is never freed, and with it the shards.
@@ -248,6 +264,22 @@ class Generation:
             self.shards[shard] = Shard(folder / shard_folder(shard), self._schema, self._fields)
         except (IndexDataError, OSError, ValueError) as error:  # tantivy raises the last two
             self.refused[shard] = str(error)
+
+    def suggest(self, body: SuggestBody, shard: Shard) -> list[FetchedDocument]:
+        """Return words to search for instead, as people spell them in a shard."""
+        found = []
+        if body.prefix:
+            before, known = self._words.going_on(body.prefix, body.k)
+            spelled = [(shard.spelled(k.field.name, k.term), k.documents) for k in known]
+            found = [
+                FetchedDocument(0, float(documents), before + word, {}, {})
+                for word, documents in spelled
+            ]
+        for word in body.words:
+            meant = self._words.meant(word)
+            if meant is not None:
+                found.append(FetchedDocument(0, float(meant[1]), meant[0], {"for": word}, {}))
+        return found
 
     def prepare(self, query: Query) -> Prepared:
         """Analyse a query and weigh it, for every shard. Raises BadQuery."""

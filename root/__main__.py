@@ -21,6 +21,7 @@ from leaf.pulse import Pulse, watched
 from root import tracing
 from root.app import Root
 from root.budget import BURST_MIN, BURST_QUERIES, BudgetTerms
+from root.clock import PreciseLoop
 from root.config import POLICIES, Settings
 from root.discovery import LEAVES_MAX, Fleet
 from root.errors import OperatorError
@@ -115,7 +116,8 @@ def main(**options: Any) -> None:
         click.echo(f"root: {error}", err=True)
         sys.exit(2)
     with listening:
-        uvloop.run(_serve(urls, settings, listening, options))
+        serving = _serve(urls, settings, listening, options)
+        uvloop.run(serving, loop_factory=PreciseLoop)
 
 
 async def _serve(

@@ -28,7 +28,7 @@ def search_body(
     ]
     view = pursuit.view
     page = _page(found, documents, pursuit.request.k)
-    body: dict[str, Any] = {
+    return {
         "hits": [_hit(-c.negative_score, documents[c.ordinal]) for c in page],
         "total": {"value": found.total, "relation": "gte" if missing else "eq"},
         "facets": _facets(pursuit),
@@ -40,18 +40,24 @@ def search_body(
             "searched": pursuit.searched,
             "missing": missing,
         },
-        "attempts": _attempts(pursuit.phases),
+        **attempted(pursuit),
         "generation": view.card.generation,
         "took_ms": 0.0,
         "next": next_cursor(pursuit, found, [c.ordinal for c in page]),
         "warnings": [fault._asdict() for fault in pursuit.faults],
+        "did_you_mean": None,
     }
+
+
+def attempted(pursuit: Pursuit) -> dict[str, Any]:
+    """Return what all phases so far have sent, as members of the answer."""
+    members: dict[str, Any] = {"attempts": _attempts(pursuit.phases)}
     if pursuit.request.trace:
-        body["trace"] = [
+        members["trace"] = [
             trace_of(p.name, p.started_s, p.outcome.decided_s, p.attempts, pursuit.arrived_s)
             for p in pursuit.phases
         ]
-    return body
+    return members
 
 
 def milliseconds(seconds: float) -> float:

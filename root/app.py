@@ -40,7 +40,12 @@ from root.errors import (
     TooManyRequests,
 )
 from root.page import Page
-from root.requests import parameters, search_from_json, search_from_query_string
+from root.requests import (
+    parameters,
+    search_from_json,
+    search_from_query_string,
+    suggest_from_query_string,
+)
 from root.search import RETRY_AFTER_S, Searches
 from root.snapshot import snapshot
 from root.telemetry import Telemetry
@@ -92,6 +97,7 @@ class Root:
         """Return the ASGI application."""
         routes: list[BaseRoute] = [
             Route("/search", self.search, methods=["GET", "POST"]),
+            Route("/suggest", self.suggest, methods=["GET"]),
             Route("/documents/{id:path}", self.document, methods=["GET"]),
             Route("/topology", self.topology, methods=["GET"]),
             Route("/healthz", self.healthz, methods=["GET"]),
@@ -185,6 +191,16 @@ class Root:
             return await self._while_connected(request, wanted)
 
         return await self._answered("document", arrived_s, answer)
+
+    async def suggest(self, request: Request) -> Response:
+        """Answer ``GET /suggest?prefix=...``."""
+        arrived_s = asyncio.get_running_loop().time()
+
+        async def answer() -> dict[str, Any]:
+            wanted = suggest_from_query_string(request.scope["query_string"])
+            return await self._while_connected(request, self.searches.suggest(wanted, arrived_s))
+
+        return await self._answered("suggest", arrived_s, answer)
 
     async def topology(self, _: Request) -> Response:
         """Answer ``GET /topology``: leaves, generations, and who holds what."""

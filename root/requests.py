@@ -16,7 +16,9 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from leaf.protocol import Priority, Query, TieBreaker
+from leaf.suggestion import SUGGESTIONS_MAX, TEXT_CHARS_MAX
 from root.errors import BadRequest
+from root.query import check_text
 from root.selection import FacetRequest, FacetsRequest, FilterRequest, SortRequest
 
 RESULT_WINDOW_MAX: Final = 10_000
@@ -64,6 +66,14 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     trace: bool = False
 
 
+class SuggestRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What somebody has typed so far: how may its last word go on?"""
+
+    prefix: Annotated[str, msgspec.Meta(max_length=TEXT_CHARS_MAX)] = ""
+    k: Annotated[int, msgspec.Meta(ge=1, le=SUGGESTIONS_MAX)] = 10
+    timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
+
+
 def search_from_json(body: bytes) -> SearchRequest:
     """Return the request in a POST body."""
     try:
@@ -94,6 +104,21 @@ def search_from_query_string(query_string: bytes) -> SearchRequest:
     except msgspec.ValidationError as error:
         raise _named(str(error)) from None
     return _checked(request)
+
+
+def suggest_from_query_string(query_string: bytes) -> SuggestRequest:
+    """Return the request of a GET for suggestions."""
+    values = {
+        name: _read(name, text, _SUGGEST_READERS) for name, text in parameters(query_string).items()
+    }
+    try:
+        request = msgspec.convert(values, SuggestRequest)
+    except msgspec.ValidationError as error:
+        raise _named(str(error)) from None
+    check_text("prefix", request.prefix)
+    if not request.prefix.strip():
+        raise BadRequest("prefix", "is empty: type the beginning of a word")
+    return request
 
 
 def parameters(query_string: bytes) -> dict[str, str]:
@@ -192,11 +217,18 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
 }
 
 
-def _read(name: str, text: str) -> Any:
-    reader = _READERS.get(name)
+_SUGGEST_READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
+    "prefix": _text,
+    "k": _integer,
+    "timeout_ms": _number,
+}
+
+
+def _read(name: str, text: str, readers: Mapping[str, Callable[[str, str], Any]] = _READERS) -> Any:
+    reader = readers.get(name)
     if reader is None:
         raise BadRequest(
-            name[:NAME_CHARS_MAX], f"is not a parameter; there are {', '.join(_READERS)}"
+            name[:NAME_CHARS_MAX], f"is not a parameter; there are {', '.join(readers)}"
         )
     return reader(name, text)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from leaf.protocol import Documents, Hits, Priority
+from leaf.protocol import DOCUMENT_KINDS, Documents, Hits, Priority
 from root.conduct import FailureReason
 from root.gather import (
     Action,
@@ -33,7 +33,7 @@ from root.race import Attempt
 class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
     """What all legs of a gather say: one per phase of a query.
 
-    ``body`` is the JSON of the protocol's SearchBody, FetchBody or LookupBody, encoded once.
+    ``body`` is the JSON of the protocol's body for this kind, encoded once.
     ``ordinals`` (fetch only) names the documents wanted of each shard. ``query`` is this root's
     number of the request, the same in all of its phases. ``trace`` is the trace it belongs to, as
     a ``traceparent`` header has it, where its caller brought one. ``tie`` is what tied copies know
@@ -53,7 +53,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def reply_type(self) -> type[Hits | Documents]:
         """What an honest leaf answers with."""
-        return Documents if self.kind == "fetch" else Hits
+        return Documents if self.kind in DOCUMENT_KINDS else Hits
 
     def answered_by(self, attempt: Attempt, reply: Hits | Documents) -> bool:
         """Whether ``reply`` has the documents that were asked for, if any were."""

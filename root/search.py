@@ -19,14 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
-from leaf.protocol import (
-    Documents,
-    FetchBody,
-    FetchedDocument,
-    LookupBody,
-    Query,
-    SearchBody,
-)
+from leaf.protocol import Documents, FetchBody, FetchedDocument, LookupBody, Query, SearchBody
+from leaf.suggestion import SuggestBody
 from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
@@ -36,7 +30,6 @@ from root.enough import Enough
 from root.errors import BadRequest, Gone, NoShards, NotCovered, Overloaded, UnknownDocument
 from root.gather import Gather, Outcome
 from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
-from root.language import parse
 from root.latency import Latency
 from root.ledger import Ledger
 from root.live import Live
@@ -45,14 +38,16 @@ from root.pace import Pace
 from root.paging import Window, at_position, depth_of, page_of, window_of
 from root.probation import Probation
 from root.pursuit import Phase, Pursuit
-from root.query import check_text, check_tree, combined, cost_class
+from root.query import check_text, cost_class
 from root.race import Terms
+from root.reading import understood
 from root.rehearsal import Rehearsal
-from root.requests import SearchRequest
+from root.requests import SearchRequest, SuggestRequest
 from root.scatter import Ask, scatter
 from root.selection import cost_class_of, described, selection_of
 from root.shapes import subject_of
 from root.slow import SlowQueries
+from root.suggesting import meant, suggestions, words_of
 from root.topology import View
 from root.trials import Trials
 
@@ -64,6 +59,9 @@ hits that are never fetched are worth nothing."""
 
 TIE_BYTES: Final = 16
 """Who knows a tie can have its legs dropped: nobody guesses so many random bytes."""
+
+MEANT_S: Final = 0.25
+"""An answer of no hits is ready; what else may have been meant is worth this much to wait."""
 
 RETRY_AFTER_S: Final = 1
 NOTHING_FOUND: Final = Finalists([], 0, 0)
@@ -105,7 +103,22 @@ class Searches:
         if rehearsed:
             self.rehearsal.observe(pursuit)
         self._raise_unless_covered(pursuit, body)
+        if found.total == 0 and request.q is not None and not pursuit.missing:
+            body["did_you_mean"] = await self._meant(pursuit, query)
+            body |= answer.attempted(pursuit)
         return body
+
+    async def suggest(self, request: SuggestRequest, now: float) -> dict[str, Any]:
+        """Return ways to go on with what is typed. Raises CallerError or FleetError."""
+        pursuit = self._pursue(SearchRequest(timeout_ms=request.timeout_ms), now)
+        body = SuggestBody(prefix=request.prefix, k=request.k)
+        outcome = await self._suggested(pursuit, body, pursuit.deadline_s)
+        self._raise_where_nothing_answered(pursuit, outcome)
+        return {
+            "suggestions": suggestions(outcome.replies),
+            "generation": pursuit.view.card.generation,
+            "took_ms": 0.0,
+        }
 
     async def candidates(self, request: SearchRequest, now: float) -> Finalists:
         """Return what phase one alone comes to: who may be on the page, and the total."""
@@ -223,6 +236,24 @@ class Searches:
         replies: list[tuple[int, Documents]] = outcome.replies
         return {d.ordinal: d for _, reply in replies for d in reply.documents}
 
+    async def _suggested(self, pursuit: Pursuit, body: SuggestBody, deadline_s: float) -> Outcome:
+        """Ask one shard's leaf: each knows the words of all."""
+        others = range(1, len(pursuit.view.replicas))
+        encoded = msgspec.json.encode(body)
+        return await self._gather(
+            pursuit, "suggest", "suggest", encoded, deadline_s, without=others
+        )
+
+    async def _meant(self, pursuit: Pursuit, query: Query) -> str | None:
+        """Return the query as it may have been meant: nobody waits long for that."""
+        words = words_of(query)
+        if not words:
+            return None
+        decided_s = pursuit.phases[-1].outcome.decided_s
+        deadline_s = min(pursuit.deadline_s, decided_s + MEANT_S)
+        outcome = await self._suggested(pursuit, SuggestBody(words=words), deadline_s)
+        return meant(query, outcome.replies)
+
     async def _gather(
         self,
         pursuit: Pursuit,
@@ -299,29 +330,13 @@ class Searches:
         return pursuit
 
     def _query(self, pursuit: Pursuit) -> Query:
-        request, view = pursuit.request, pursuit.view
-        self._check_names(request, view)
-        fields = {f.name: f for f in view.card.fields}
-        if request.q is not None:
-            reading = parse(request.q, fields, strict=request.strict)
-            query, pursuit.faults = reading.query, reading.faults
-        else:
-            assert request.query is not None  # noqa: S101 (the request was validated)
-            query = request.query
-            check_tree(query, fields)
-        query = query if request.combine == "sum" else combined(query, request.tie_breaker)
-        asked = fingerprint(query, pursuit.selection)
+        reading = understood(pursuit.request, pursuit.view.card.fields)
+        pursuit.faults = reading.faults
+        asked = fingerprint(reading.query, pursuit.selection)
         if pursuit.position is not None and pursuit.asked != asked:
             raise BadRequest("cursor", "belongs to another query, filter or sort")
         pursuit.asked = asked
-        return query
-
-    def _check_names(self, request: SearchRequest, view: View) -> None:
-        text_fields = {f.name for f in view.card.fields if f.type == "text"}
-        for name in request.highlight or ():
-            if name not in text_fields:
-                known = ", ".join(sorted(text_fields))
-                raise BadRequest("highlight", f"there is no text field {name!r}; there are {known}")
+        return reading.query
 
     def _raise_where_nothing_answered(self, pursuit: Pursuit, outcome: Outcome) -> None:
         if outcome.replies:

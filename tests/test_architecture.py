@@ -24,6 +24,7 @@ PURE: Final = (
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
     *("root.shapes", "root.canary", "root.language", "root.printing", "root.live", "root.slow"),
     *("root.selection", "root.facets", "root.ordering", "root.cursor", "root.paging"),
+    *("root.suggesting", "root.reading", "leaf.suggestion"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),
     *(
         "leaf.protocol",

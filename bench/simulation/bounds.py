@@ -13,14 +13,19 @@ queries, until the budget is spent. ``fastest``: copies of everything at time ze
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from bench.simulation.profiles import Draws
 from bench.simulation.study import MOST, Plan, Times
 
+Watcher = Callable[[Sequence[float]], None]
+"""Is told when the legs of each query end, in seconds, ascending."""
 
-def clairvoyant(plan: Plan, draws: Draws, extra_load: float) -> Times:
+
+def clairvoyant(
+    plan: Plan, draws: Draws, extra_load: float, watch: Watcher = lambda _: None
+) -> Times:
     """Return the times with the best use of that many copies, all sent at time zero."""
     tokens = int(extra_load * plan.queries * plan.leaves)
     offers = []
@@ -34,7 +39,7 @@ def clairvoyant(plan: Plan, draws: Draws, extra_load: float) -> Times:
             break
         tokens -= cost
         hedged[query] = upto
-    return _times(plan, draws, hedged)
+    return _times(plan, draws, hedged, watch)
 
 
 def fastest(plan: Plan, draws: Draws) -> Times:
@@ -69,7 +74,9 @@ def _slope(curve: Sequence[float], a: int, b: int) -> float:
     return (curve[b] - curve[a]) / (b - a)
 
 
-def _times(plan: Plan, draws: Draws, hedged: Sequence[int]) -> Times:
+def _times(
+    plan: Plan, draws: Draws, hedged: Sequence[int], watch: Watcher = lambda _: None
+) -> Times:
     times = Times(legs=plan.queries * plan.leaves, extra=sum(hedged))
     most = math.ceil(plan.leaves * MOST) - 1
     for query, count in enumerate(hedged):
@@ -85,4 +92,5 @@ def _times(plan: Plan, draws: Draws, hedged: Sequence[int]) -> Times:
             ended_s = sorted(best_s)
         times.all_s.append(ended_s[-1])
         times.most_s.append(ended_s[most])
+        watch(ended_s)
     return times

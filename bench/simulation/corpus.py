@@ -132,6 +132,8 @@ class Corpus:
                 ]
                 scores = [0.0] * len(held)
                 return hits(number, scores, held, queue_us=queue_us, service_us=service_us)
+            case "suggest":
+                return Documents(number, queue_us, service_us, [])
             case _:
                 assert ask.ordinals is not None  # noqa: S101 (a fetch names its documents)
                 query = _fetch(ask.body).query

@@ -137,7 +137,9 @@ class _Trip:
         agenda.enter(self._next_s, self)
 
     def send(self, attempt: Attempt) -> None:
-        work_s = self._lengths.of(attempt)
+        # There is no queue: the first of two tied copies has begun when the second arrives, and
+        # the second is dropped.
+        work_s = 0.0 if attempt.kind == "tied" else self._lengths.of(attempt)
         took_s = self._draws.took_s(attempt.leaf.name, work_s, attempt.sent_s)
         attempt.service_us = int(took_s * 1e6)
         leg = (attempt.sent_s + took_s, attempt.number, attempt)
@@ -173,6 +175,8 @@ class _Trip:
             ended += 1
             if attempt.cancel_sent:
                 flight.failed(attempt, "cancelled", "")
+            elif attempt.kind == "tied":
+                flight.failed(attempt, "twin_began", "")
             else:
                 flight.replied(attempt, ANSWER)
         self._ended = ended

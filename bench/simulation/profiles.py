@@ -30,6 +30,9 @@ from typing import Final
 
 from bench.simulation.background import Background, Pauses
 from bench.simulation.machines import Machines
+from leaf import plans
+from leaf.interference import Outliers, Plan, Transit
+from leaf.laws import LogNormal, Pareto
 
 TICKS_PER_S: Final = 10_000
 """Times of legs are rounded to a tenth of a millisecond: what ends in one tick comes in one
@@ -152,17 +155,49 @@ class Profile:
         return self.base_median_ms / 1000.0 * random.lognormvariate(0.0, self.base_sigma)
 
 
+def of_plan(plan: Plan) -> Profile:
+    """Return the profile of a plan of trouble that has the rules ``base``, ``component`` and
+    ``stall``, so that simulated leaves meet what real ones do. Raises ValueError for any other.
+    """
+    match plan.rules:
+        case (
+            Transit(name="base", takes=LogNormal() as base),
+            Transit(name="component", shared=True, takes=LogNormal() as component) as shared,
+            Transit(name="stall", takes=Pareto() as stall) as struck,
+        ):
+            outliers = shared.outliers or Outliers(0.0, 1.0)
+            return Profile(
+                base_median_ms=base.median_ms,
+                base_sigma=base.sigma,
+                component_median_ms=component.median_ms,
+                component_sigma=component.sigma,
+                bad_query_share=outliers.share,
+                bad_query_factor=outliers.factor,
+                component_share_power=shared.share_power,
+                stall_share=struck.probability,
+                stall_min_ms=stall.least_ms,
+                stall_alpha=stall.alpha,
+            )
+        case _:
+            raise ValueError(f"simulated leaves cannot carry out this plan: {plan.about}")
+
+
+TAIL_AT_SCALE: Final = of_plan(plans.profile("tail-at-scale"))
+"""Fitted to a table, see ``python -m bench fit``."""
+
 PROFILES: Final = {
-    # Fitted to Table 1 of J. Dean, L. A. Barroso, The Tail at Scale, CACM 56(2), 2013: the
-    # base to its first row, the rest, at 100 leaves, to the second and third.
-    "tail-at-scale": Profile(1.0, 0.98, 7.9, 0.62, 0.05, 5.8, 1.0 / 1.6, 0.014, 24.0, 3.1),
-    # The same article's BigTable benchmark: 100 servers, a 99.9th percentile of 1,800 ms that
-    # hedging takes to 74. One query in a hundred meets a stall, of which a tenth last longer.
-    "bigtable": Profile(2.0, 0.6, 3.0, 0.3, 0.0, 1.0, 1.0 / 1.6, 0.0001, 400.0, 1.5),
+    "tail-at-scale": TAIL_AT_SCALE,
+    "bigtable": of_plan(plans.profile("bigtable")),
     # Nothing but short work: what some trouble does by itself.
     "calm": Profile(1.0, 0.5, 2.0, 0.3, 0.0, 1.0, 1.0 / 1.6, 0.0, 24.0, 3.1),
     # A storm of dear queries: one in ten takes five times as long on every leaf.
-    "slow-queries": Profile(1.0, 0.98, 7.9, 0.62, 0.0, 1.0, 1.0 / 1.6, 0.014, 24.0, 3.1, 0.1, 5.0),
+    "slow-queries": replace(
+        TAIL_AT_SCALE,
+        bad_query_share=0.0,
+        bad_query_factor=1.0,
+        slow_query_share=0.1,
+        slow_query_factor=5.0,
+    ),
     # Leaves with queues: nothing but work, and rare stalls, which occupy a worker. A spell of
     # slowness comes about once a minute and lasts half a second: of 200 leaves one or two are
     # slow at any time.

@@ -10,7 +10,7 @@ const TITLES = ["name", "title", "headline"];
 const SNIPPETS_MAX = 3;
 const TEXT_MAX = 240;
 const FACETS_MAX = 4;
-const VALUES_SHOWN = 8;
+const VALUES_SHOWN = 5;
 
 const EXAMPLES = ["parse json", '"context manager"', "name:open", "+thread -lock"];
 

@@ -61,7 +61,7 @@ def test_adaptive_learns_to_spend_its_budget(extra_load: float) -> None:
     off = arm(simulate(plan, given, Off(), UNLIMITED))
     burst_share = burst_for(plan.leaves) / (plan.leaves * plan.queries)
     assert 0.85 * extra_load < hedged.extra_load <= extra_load + burst_share
-    assert hedged.all_leaves.p50 < 0.75 * off.all_leaves.p50
+    assert hedged.all_leaves.p50 < 0.8 * off.all_leaves.p50
     assert hedged.all_leaves.p99 < off.all_leaves.p99
 
 

@@ -30,6 +30,25 @@ def test_every_token_is_found_with_its_count(
     assert statistics.documents == 10
 
 
+@settings(max_examples=50)
+@given(st.dictionaries(tokens, st.integers(1, 99), max_size=60), st.text("ab日", max_size=2))
+def test_the_most_frequent_terms_with_a_beginning_are_found(
+    tmp_path_factory: pytest.TempPathFactory, frequencies: dict[str, int], beginning: str
+) -> None:
+    """Equally frequent ones in the order of their bytes; a count is that of the term."""
+    frequencies |= {f"{beginning}{i}": i for i in range(1, 4)}
+    path = tmp_path_factory.mktemp("statistics") / "file"
+    write_statistics(path, 10, {"none": 0, "body": 70}, {"none": {}, "body": frequencies})
+    statistics = Statistics(path)
+    matching = [term for term in frequencies if term.startswith(beginning)]
+    matching.sort(key=lambda term: (-frequencies[term], term.encode()))
+    for k in (1, 2, 100):
+        found = statistics.most_frequent("body", beginning, k)
+        assert found == [(term, frequencies[term]) for term in matching[:k]]
+    assert statistics.most_frequent("none", beginning, 5) == []
+    assert statistics.count("body", matching[0]) == frequencies[matching[0]]
+
+
 @given(st.integers(1, 10**9), st.data())
 def test_idf_is_positive_and_falls_with_frequency(documents: int, data: st.DataObject) -> None:
     """Rarer terms weigh more, and even a term that all documents have weighs above 0."""

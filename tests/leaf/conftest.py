@@ -29,6 +29,7 @@ from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, LeafFrame, Query, Word
 from leaf.selection import Selection
 from leaf.service import Leaf
+from leaf.suggestion import SuggestBody
 from leaf.wire import Wire
 from leaf.workers import Clock, Workers
 
@@ -90,6 +91,9 @@ class FakeGeneration:
         if isinstance(query, Word) and query.field == "nowhere":
             raise BadQuery("field 'nowhere' is unknown")
         return query
+
+    def suggest(self, body: SuggestBody, shard: Any, /) -> list[FetchedDocument]:
+        return [FetchedDocument(0, 7.0, f"{body.prefix}ing", {}, {})]
 
     def selected(self, selection: Selection, /) -> Any:
         return len(selection.facets)

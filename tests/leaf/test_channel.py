@@ -69,6 +69,16 @@ async def test_an_ask_is_prepared_once(staged: Any) -> None:
 
 
 @run
+async def test_words_are_suggested(staged: Any) -> None:
+    """They come as documents."""
+    async with staged() as stage:
+        root = await stage.greeted()
+        root.says(asks=[ask(0, [3], kind="suggest", body={"prefix": "pars"})])
+        (reply,) = (await root.hears_legs(1)).documents
+        assert [(word.id, word.score) for word in reply.documents] == [("parsing", 7.0)]
+
+
+@run
 async def test_documents_are_fetched_and_looked_up(staged: Any) -> None:
     """Fetch answers with documents in the order asked for, lookup with hits of score 0."""
     async with staged() as stage:

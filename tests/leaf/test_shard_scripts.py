@@ -81,8 +81,8 @@ def found(generation: Generation, query: Query) -> dict[str, str]:
         ("ไทย", {"th"}, "ไทย"),
         ("بالعالم", {"ar"}, "بالعالم"),
         ("भाषा", {"hi"}, "भाषा"),
-        ("👍", {"emoji"}, "👍"),
-        ("👧", {"emoji"}, "👧"),
+        ("👍", {"emoji"}, "👍🏽"),
+        ("👧", {"emoji"}, "👩‍👩‍👧"),
         ("x\u0301y\u0302", {"marks"}, "x\u0301y\u0302"),
     ],
 )

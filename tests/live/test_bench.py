@@ -49,15 +49,15 @@ def test_a_leg_is_measured_in_three_ways(tmp_path: Path) -> None:
     assert all(arm["us_per_leg"] > 0 for arm in result["arms"].values())
 
 
-def test_load_is_recorded_and_replayed(fleet: Fleet, tmp_path: Path) -> None:
-    """A root answers every request of a ramp; the replay sends as many again."""
-    url, script = f"{fleet.root_url}/search?q=a", tmp_path / "run.jsonl"
-    first = quick(tmp_path, "load", url, "--ramp", "5:50:1", "--record", str(script))
-    assert set(first["statuses"]) == {"200"}
-    assert first["summary"]["fates"] == {"complete": first["summary"]["requests"]}
-    again = quick(tmp_path, "load", fleet.root_url, "--replay", str(script))
-    assert again["statuses"] == first["statuses"]
-    assert "run.jsonl" in again["header"]["load"]
+@pytest.mark.parametrize("command", [("table",), ("table", "--real"), ("bigtable",)])
+def test_arms_are_measured_over_the_same_leaves(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Every arm has its rows from the traces of its own root, and no query was lost."""
+    result = quick(tmp_path, *command)
+    assert result["how"] == ("real" if "--real" in command else "live")
+    for arm in result["arms"].values():
+        assert arm["incomplete"] == 0
+        assert 0 < arm["rows"]["one_leaf"]["p50"] < arm["rows"]["100_percent"]["p99"]
+    assert bool(result["added"]) == ("--real" not in command)
 
 
 def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> None:
@@ -98,6 +98,17 @@ def test_trouble_made_of_real_leaves_is_over_afterwards(index: Path, tmp_path: P
             assert set(arm["summary"]["fates"]) == {"complete"}
     assert not commands_with("while True: pass")
     assert not list(Path(tempfile.gettempdir()).glob("hedgerow-fleet-*-indexes"))
+
+
+def test_load_is_recorded_and_replayed(fleet: Fleet, tmp_path: Path) -> None:
+    """A root answers every request of a ramp; the replay sends as many again."""
+    url, script = f"{fleet.root_url}/search?q=a", tmp_path / "run.jsonl"
+    first = quick(tmp_path, "load", url, "--ramp", "5:50:1", "--record", str(script))
+    assert set(first["statuses"]) == {"200"}
+    assert first["summary"]["fates"] == {"complete": first["summary"]["requests"]}
+    again = quick(tmp_path, "load", fleet.root_url, "--replay", str(script))
+    assert again["statuses"] == first["statuses"]
+    assert "run.jsonl" in again["header"]["load"]
 
 
 def test_a_missing_index_is_one_sentence(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_a_complete_answer_says_so() -> None:
         "took_ms": 0.0,
         "next": None,
         "warnings": [],
+        "did_you_mean": None,
     }
 
 

@@ -16,9 +16,11 @@ from root.requests import (
     PARAMETERS_MAX,
     RESULT_WINDOW_MAX,
     SearchRequest,
+    SuggestRequest,
     parameters,
     search_from_json,
     search_from_query_string,
+    suggest_from_query_string,
 )
 
 
@@ -337,3 +339,28 @@ def test_a_cursor_and_an_offset_exclude_each_other() -> None:
     """A cursor says itself where to go on."""
     with pytest.raises(BadRequest, match="offset"):
         search_from_json(b'{"q": "a", "cursor": "x", "offset": 1}')
+
+
+def test_suggestions_are_asked_for_in_a_query_string() -> None:
+    """With a prefix, which is what was typed; everything else has a default."""
+    whole = suggest_from_query_string(b"prefix=json+pa&k=3&timeout_ms=50")
+    assert whole == SuggestRequest(prefix="json pa", k=3, timeout_ms=50.0)
+    assert suggest_from_query_string(b"prefix=a") == SuggestRequest(prefix="a")
+
+
+@pytest.mark.parametrize(
+    ("query_string", "field"),
+    [
+        (b"", "prefix"),
+        (b"prefix=+", "prefix"),
+        (b"prefix=" + b"a" * 257, "prefix"),
+        (b"prefix=%01", "prefix"),
+        (b"prefix=a&k=101", "k"),
+        (b"prefix=a&q=b", "q"),
+    ],
+)
+def test_bad_requests_for_suggestions_name_their_field(query_string: bytes, field: str) -> None:
+    """As those for searches do."""
+    with pytest.raises(BadRequest) as caught:
+        suggest_from_query_string(query_string)
+    assert caught.value.field == field

@@ -10,6 +10,7 @@ from bench.simulation.answers import hits
 from bench.simulation.scripted import Leg
 from leaf.protocol import Documents, FetchBody, Hits, SearchBody
 from leaf.shard import Generation
+from leaf.suggestion import SuggestBody
 
 _SEARCH: Final = msgspec.json.Decoder(SearchBody)
 _FETCH: Final = msgspec.json.Decoder(FetchBody)
@@ -30,6 +31,9 @@ class Shards:
             prepared = self._generation.prepare(body.query)
             total, scores, ordinals = shard.search(prepared, body.k)
             return hits(number, scores, ordinals, total, queue_us=queue_us, service_us=service_us)
+        if ask.kind == "suggest":
+            wanted = msgspec.json.decode(ask.body, type=SuggestBody)
+            return Documents(number, queue_us, service_us, self._generation.suggest(wanted, shard))
         fetch = _FETCH.decode(ask.body)
         assert ask.ordinals is not None
         assert fetch.query is not None

@@ -15,6 +15,7 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ from index_data.pydocs import pydocs
 from index_data.sources import Collection, Document
 from leaf.shard import Generation
 from root.config import Settings
-from root.requests import SearchRequest
+from root.requests import SearchRequest, SuggestRequest
 from root.search import Searches
 from tests.sim.shards import Shards
 
@@ -157,3 +158,37 @@ def test_queries_of_every_kind_are_answered_as_by_one_index(corpus: str, tmp_pat
     assert [one.total for one in found] == [other.total for other in right], differences
     assert len(differences) <= (1 - SHARE_WANTED) * QUERIES, differences
     assert sum(bool(one.hits) for one in right) > QUERIES // 2
+
+
+def test_what_finds_nothing_may_have_been_meant_otherwise(tmp_path: Path) -> None:
+    """A query that finds nothing is answered with one that does; words are suggested by count."""
+    build(in_many_scripts(), tmp_path / "index", SHARDS)
+    generation = Generation.open(latest_generation(tmp_path / "index"), range(SHARDS))
+
+    async def main() -> None:
+        fleet = ScriptedFleet(
+            generation.card,
+            dealt(SHARDS, leaves=4, replicas=2),
+            takes(0.002),
+            answer=Shards(generation).answer,
+        )
+        loop = asyncio.get_running_loop()
+        searches = Searches(fleet, Settings(timeout_ms=5000.0), loop.time())
+
+        async def asked(q: str) -> dict[str, Any]:
+            return await searches.search(SearchRequest(q=q, trace=True), loop.time())
+
+        found = await asked("+serach AND engien -поикс")
+        assert found["total"]["value"] == 0
+        assert found["did_you_mean"] == "(+search +engine) -поикс"
+        assert [phase["phase"] for phase in found["trace"]][-1] == "suggest"
+        assert found["attempts"]["sent"] == sum(len(p["attempts"]) for p in found["trace"])
+        assert (await asked(found["did_you_mean"]))["total"]["value"] > 0
+        for q in ("search", "zzzzzz", "...", "+search +script:nowhere", "sxyz*"):
+            assert (await asked(q))["did_you_mean"] is None
+        going_on = await searches.suggest(SuggestRequest(prefix="quick sea"), loop.time())
+        assert going_on["suggestions"][0]["text"] == "quick search"
+        total = (await asked("search"))["total"]["value"]
+        assert going_on["suggestions"][0]["documents"] <= total
+
+    run(main)

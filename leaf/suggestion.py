@@ -1,0 +1,33 @@
+"""What a leaf is asked to suggest: how a word may go on, or what it may have been meant to be.
+
+The answer is ``Documents``, best first: the ``id`` of each is a text to search for instead, and
+its ``score`` is how many documents of the whole generation have the word. Every leaf has the
+statistics of the whole, so one leg is enough.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+SUGGESTIONS_MAX: Final = 100
+"""More than anybody reads while typing."""
+
+TEXT_CHARS_MAX: Final = 256
+WORDS_MAX: Final = 4
+"""Each misspelt word costs a leaf some 50 ms; of more words in a line most are spelled well."""
+
+Text = Annotated[str, msgspec.Meta(max_length=TEXT_CHARS_MAX)]
+
+
+class SuggestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``prefix``: its last word is only begun; ``k`` ways to go on, the most frequent first.
+
+    ``words``: for those that no document has, the one that was most likely meant, where there is
+    one; the answer's ``fields`` then say ``for`` which.
+    """
+
+    prefix: Text = ""
+    k: Annotated[int, msgspec.Meta(ge=1, le=SUGGESTIONS_MAX)] = 10
+    words: Annotated[tuple[Text, ...], msgspec.Meta(max_length=WORDS_MAX)] = ()

@@ -1,0 +1,35 @@
+"""What a request asks for, beside the fields that there are: its query, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from index_data.manifest import Field
+from root.errors import BadRequest
+from root.language import Reading, parse
+from root.query import check_tree, combined
+from root.requests import SearchRequest
+
+
+def understood(request: SearchRequest, fields: Iterable[Field]) -> Reading:
+    """Return the query of a request, as its options combine it. Raises BadRequest."""
+    known = {field.name: field for field in fields}
+    _check_highlight(request, known.values())
+    if request.q is not None:
+        reading = parse(request.q, known, strict=request.strict)
+    else:
+        assert request.query is not None  # noqa: S101 (the request was validated)
+        check_tree(request.query, known)
+        reading = Reading(request.query)
+    if request.combine == "sum":
+        return reading
+    return replace(reading, query=combined(reading.query, request.tie_breaker))
+
+
+def _check_highlight(request: SearchRequest, fields: Iterable[Field]) -> None:
+    texts = {field.name for field in fields if field.type == "text"}
+    for name in request.highlight or ():
+        if name not in texts:
+            known = ", ".join(sorted(texts))
+            raise BadRequest("highlight", f"there is no text field {name!r}; there are {known}")
