@@ -1,8 +1,9 @@
 """How often the root's first page is the one that a single big index would give.
 
-Queries are of every kind that the language has. Equal means the same ids in the same order
-(but for hits whose scores differ by the rounding of 32-bit numbers alone), scores within SCORE_TOLERANCE, and the same total. What is not equal is listed with the first
-place where the two differ.
+Queries are of every kind that the language has. Equal means the same ids in the same order, but
+for places whose scores differ by the rounding of 32-bit numbers alone, scores within
+SCORE_TOLERANCE, and the same total. What is not equal is listed with the first place where the
+two differ.
 """
 
 from __future__ import annotations
