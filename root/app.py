@@ -11,11 +11,8 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import partial
-from http import HTTPStatus
 from typing import Any, Final
 
-import msgspec
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -27,21 +24,18 @@ from starlette.routing import BaseRoute, Route
 
 from leaf.pulse import Pulse
 from root.answer import milliseconds
+from root.asking import left, posted, refuse_parameters
 from root.config import Settings
 from root.discovery import Fleet
 from root.errors import (
-    BadRequest,
-    BodyTooLarge,
-    BodyTooSlow,
     CallerError,
     FleetError,
-    Overloaded,
-    Quarantined,
     TooManyRequests,
 )
 from root.page import Page
+from root.problems import JSON, PROBLEM, http_problem, members, problem_of, sent_json
+from root.reference import Reference
 from root.requests import (
-    parameters,
     search_from_json,
     search_from_query_string,
     suggest_from_query_string,
@@ -55,18 +49,10 @@ from root.viewers import EVERY_S, Viewers
 
 log = logging.getLogger(__name__)
 
-BODY_BYTES_MAX: Final = 64 * 1024
-"""A query tree of the largest size allowed, written out; not a way to fill memory."""
-
-BODY_S_MAX: Final = 10.0
-"""A body of 64 KiB comes through the slowest line in that time."""
-
 NOT_READY_S: Final = 10.0
 """How often a root that waits for its leaves says what it waits for."""
 SHARDS_SHOWN: Final = 10
 
-JSON: Final = "application/json"
-PROBLEM: Final = "application/problem+json"
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
@@ -109,9 +95,11 @@ class Root:
         ]
         if self.trouble is not None:
             routes.append(Route("/trouble", self.trouble.answer, methods=["POST"]))
+        page = Page(routes)
+        routes += page.routes()
         app = Starlette(
-            routes=[*routes, *Page(routes).routes()],
-            exception_handlers={HTTPException: _http_problem},
+            routes=[*routes, *Reference(routes, page).routes()],
+            exception_handlers={HTTPException: http_problem},
             middleware=[Middleware(Traced, os.urandom)],
             lifespan=self._lifespan,
         )
@@ -165,13 +153,13 @@ class Root:
 
     async def search(self, request: Request) -> Response:
         """Answer ``GET /search?q=...`` and ``POST /search``."""
-        posted = await _posted(request) if request.method == "POST" else None
+        sent = await posted(request) if request.method == "POST" else None
         arrived_s = asyncio.get_running_loop().time()
 
         async def answer() -> dict[str, Any]:
-            if posted is not None:
-                _refuse_parameters(request)
-                wanted = search_from_json(posted())
+            if sent is not None:
+                refuse_parameters(request)
+                wanted = search_from_json(sent())
             else:
                 wanted = search_from_query_string(request.scope["query_string"])
             body = await self._while_connected(request, self.searches.search(wanted, arrived_s))
@@ -186,7 +174,7 @@ class Root:
         arrived_s = asyncio.get_running_loop().time()
 
         async def answer() -> dict[str, Any]:
-            _refuse_parameters(request)
+            refuse_parameters(request)
             wanted = self.searches.document(request.path_params["id"], arrived_s)
             return await self._while_connected(request, wanted)
 
@@ -226,29 +214,29 @@ class Root:
             },
             "leaves": [channel.described() for channel in fleet.channels.values()],
         }
-        return _json(body)
+        return sent_json(body)
 
     async def healthz(self, _: Request) -> Response:
         """Answer ``GET /healthz``: the process is alive."""
-        return _json({"status": "ok"})
+        return sent_json({"status": "ok"})
 
     async def readyz(self, _: Request) -> Response:
         """Answer ``GET /readyz``: 200 when every shard has a live replica."""
         uncovered = self.fleet.uncovered
         if uncovered is None:
-            return _json({"ready": False, "detail": self._lacking()}, 503)
+            return sent_json({"ready": False, "detail": self._lacking()}, 503)
         if uncovered:
-            return _json({"ready": False, "detail": self._lacking(), "shards": uncovered}, 503)
-        return _json({"ready": True})
+            return sent_json({"ready": False, "detail": self._lacking(), "shards": uncovered}, 503)
+        return sent_json({"ready": True})
 
     async def hedging(self, _: Request) -> Response:
         """Answer ``GET /hedging``: the policy, and what others would have done."""
-        return _json({"hedge": self.settings.hedge, **self.searches.rehearsal.report()})
+        return sent_json({"hedge": self.settings.hedge, **self.searches.rehearsal.report()})
 
     async def slow(self, _: Request) -> Response:
         """Answer ``GET /slow``: the slowest queries of each of the last minutes."""
         now = asyncio.get_running_loop().time()
-        return _json({"minutes": self.searches.slow.listed(now)})
+        return sent_json({"minutes": self.searches.slow.listed(now)})
 
     async def metrics(self, _: Request) -> Response:
         """Answer ``GET /metrics`` for Prometheus."""
@@ -268,17 +256,17 @@ class Root:
             body = await answer()
             media = JSON
         except (CallerError, FleetError) as error:
-            status, body, headers = _problem(error)
+            status, body, headers = problem_of(error)
             self.telemetry.rejections.labels(route, error.reason).inc()
         except ClientDisconnect:
-            status, body = 499, _members(499, "Client left", "nobody waits for this answer")
+            status, body = 499, members(499, "Client left", "nobody waits for this answer")
         except asyncio.CancelledError:
             self.telemetry.requests.labels(route, "499").inc()
             raise
         except Exception:
             log.exception("a request to %s failed", route)
             status = 500
-            body = _members(500, "Internal error", "the root failed; its log says how")
+            body = members(500, "Internal error", "the root failed; its log says how")
         finally:
             self._in_flight -= 1
             self.telemetry.in_flight.set(self._in_flight)
@@ -301,7 +289,7 @@ class Root:
     ) -> dict[str, Any]:
         """Await ``work``, but drop it when the client goes away."""
         working = asyncio.ensure_future(work)
-        leaving = asyncio.ensure_future(_left(request))
+        leaving = asyncio.ensure_future(left(request))
         try:
             await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
@@ -312,70 +300,3 @@ class Root:
             if not working.done():
                 working.cancel()
                 await asyncio.gather(working, return_exceptions=True)
-
-
-def _refuse_parameters(request: Request) -> None:
-    """Refuse a query string where none is read: what it asks for would be ignored."""
-    for name in parameters(request.scope["query_string"]):
-        raise BadRequest(name, "is not read here: there are no parameters in the query string")
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _posted(request: Request) -> Callable[[], bytes]:
-    """Wait for the body, and return what gives it or raises what was wrong with it.
-
-    Before it is there the request has not arrived: it holds no place among those in work.
-    """
-    try:
-        async with asyncio.timeout(BODY_S_MAX):
-            body = await _body(request)
-    except (CallerError, ClientDisconnect) as error:
-        return partial(_raise, error)
-    except TimeoutError:
-        return partial(_raise, BodyTooSlow("body", f"was not there in {BODY_S_MAX:g} s"))
-    return lambda: body
-
-
-def _raise(error: Exception) -> bytes:
-    raise error
-
-
-async def _body(request: Request) -> bytes:
-    """Return the whole body; BodyTooLarge as soon as it is known to be over the limit."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > BODY_BYTES_MAX:
-            raise BodyTooLarge("body", f"is over {BODY_BYTES_MAX} bytes")
-    return bytes(body)
-
-
-def _problem(error: CallerError | FleetError) -> tuple[int, dict[str, Any], Mapping[str, str]]:
-    """Return (status, body, headers) of an error."""
-    members = _members(error.status, error.title, error.detail)
-    headers = {}
-    if isinstance(error, Overloaded | Quarantined):
-        headers["retry-after"] = str(error.retry_after_s)
-    if isinstance(error, CallerError):
-        return error.status, members | {"field": error.field}, headers
-    return error.status, members | (error.partial or {}), headers
-
-
-def _members(status: int, title: str, detail: str) -> dict[str, Any]:
-    return {"type": "about:blank", "title": title, "status": status, "detail": detail}
-
-
-async def _http_problem(_: Request, error: Exception) -> Response:
-    """Answer unknown paths and wrong methods in the same form."""
-    assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
-    title = HTTPStatus(error.status_code).phrase
-    body = _members(error.status_code, title, error.detail)
-    return Response(orjson.dumps(body), error.status_code, error.headers, PROBLEM)
-
-
-def _json(body: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(body), status, media_type=JSON)

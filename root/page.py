@@ -21,6 +21,7 @@ MEDIA: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
+    "json": "application/json",
 }
 
 POLICY: Final = (
@@ -42,7 +43,9 @@ FEATURES: Final = b'name="hedgerow-features" content=""'
 error in the console."""
 
 
-class _File(NamedTuple):
+class File(NamedTuple):
+    """What is sent whole, as which type, and the tag that names it."""
+
     body: bytes
     media: str
     tag: str
@@ -57,8 +60,8 @@ class Page:
         paths = [route.path[1:] for route in others if isinstance(route, Route)]
         features = " ".join(path for path in paths if path.isalpha())
         named = f'name="hedgerow-features" content="{features}"'
-        self._files = {
-            entry.name: _file(entry.name, entry.read_bytes().replace(FEATURES, named.encode()))
+        self.files = {
+            entry.name: whole_file(entry.name, entry.read_bytes().replace(FEATURES, named.encode()))
             for entry in folder.iterdir()
             if entry.name.rpartition(".")[2] in MEDIA
         }
@@ -72,21 +75,22 @@ class Page:
 
     async def index(self, request: Request) -> Response:
         """Answer ``GET /``."""
-        return _sent(self._files["index.html"], request)
+        return sent(self.files["index.html"], request)
 
     async def file(self, request: Request) -> Response:
         """Answer ``GET /ui/{name}``. Raises HTTPException."""
-        found = self._files.get(request.path_params["name"])
+        found = self.files.get(request.path_params["name"])
         if found is None:
             raise HTTPException(404)
-        return _sent(found, request)
+        return sent(found, request)
 
 
-def _file(name: str, body: bytes) -> _File:
-    return _File(body, MEDIA[name.rpartition(".")[2]], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+def whole_file(name: str, body: bytes) -> File:
+    """Return a file of that name, whose type is that of the name's end."""
+    return File(body, MEDIA[name.rpartition(".")[2]], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
 
-def _sent(file: _File, request: Request) -> Response:
+def sent(file: File, request: Request) -> Response:
     """Return the file; 304 where the browser has it."""
     headers = {**HEADERS, "etag": file.tag}
     if request.headers.get("if-none-match") == file.tag:

@@ -74,6 +74,16 @@ class SuggestRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
 
 
+Deed = Literal["slow", "quicken", "stop", "resume", "kill"]
+
+
+class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What trouble to make, on which leaf (its URL)."""
+
+    leaf: str
+    do: Deed
+
+
 def search_from_json(body: bytes) -> SearchRequest:
     """Return the request in a POST body."""
     try:

@@ -31,10 +31,9 @@ from starlette.responses import Response
 
 from root.channel import Channel
 from root.discovery import Fleet
+from root.requests import Order
 
 log = logging.getLogger(__name__)
-
-Deed = Literal["slow", "quicken", "stop", "resume", "kill"]
 
 HEADER: Final = "x-hedgerow-trouble"
 BODY_BYTES_MAX: Final = 1000
@@ -54,13 +53,6 @@ SLOW_PLAN: Final = msgspec.json.encode(
 """Some thirty times what a leg takes on a quiet machine: seen at once, and survived."""
 
 LEAF_S_MAX: Final = 2.0
-
-
-class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to do to which leaf."""
-
-    leaf: str
-    do: Deed
 
 
 class Trouble:

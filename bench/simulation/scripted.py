@@ -27,7 +27,7 @@ from random import Random
 from typing import Final, Literal, NamedTuple
 
 from bench.simulation.answers import hits
-from leaf.protocol import Documents, Hits
+from leaf.protocol import Documents, Hits, Refusal
 from leaf.ties import Ties, Waiting
 from root.conduct import FailureReason
 from root.race import Attempt
@@ -80,7 +80,7 @@ HANGS: Final = Deed(math.inf)
 TWIN_BEGAN: Final = Deed(0.0, "twin_began")
 
 Script = Callable[[Leg], Deed]
-Answer = Callable[[Leg, int, int], Hits | Documents]
+Answer = Callable[[Leg, int, int], Hits | Documents | Refusal]
 """Makes the reply to a leg, given its queue_us and service_us."""
 
 
@@ -315,7 +315,10 @@ class ScriptedLeaf:
         elif deed.ends == "answer":
             self._finished += 1
             reply = self.answer(leg, queue_us, service_us)
-            self._hold(deed.transit_s, lambda: self._replied(leg, reply))
+            if isinstance(reply, Refusal):
+                self._refuse(leg, reply.reason, reply.detail, queue_us, service_us)
+            else:
+                self._hold(deed.transit_s, lambda: self._replied(leg, reply))
         else:
             self._refused += 1
             self._refuse(leg, deed.ends, deed.detail, queue_us, service_us)

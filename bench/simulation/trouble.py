@@ -31,7 +31,7 @@ from bench.simulation.scripted import HANGS, Deed, Leg, Script, hangs, takes_abo
 from bench.simulation.scripted_fleet import at
 from bench.simulation.watched import WatchedFleet
 from bench.virtual_time import running_loop
-from leaf.protocol import Documents, Hits
+from leaf.protocol import Documents, Hits, Refusal
 from root.channel import RETRY_S
 from root.conduct import CONDUCT, FailureReason
 from root.probation import Probation
@@ -157,7 +157,7 @@ class Trouble:
         """Send frames that can be read, with hits that cannot."""
         honest = self._honest
 
-        def answer(leg: Leg, queue_us: int, service_us: int) -> Hits | Documents:
+        def answer(leg: Leg, queue_us: int, service_us: int) -> Hits | Documents | Refusal:
             reply = honest(leg, queue_us, service_us)
             if isinstance(reply, Hits) and reply.total:
                 reply.ranked = UNREADABLE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.simulation.scripted import Deed, Script, by_shard, fails, hangs, takes
-from root.app import BODY_BYTES_MAX, BODY_S_MAX
+from root.asking import BODY_BYTES_MAX, BODY_S_MAX
 from root.config import Settings
 from tests.sim.serving import SHARDS, WORK_S, Exchange, Served, is_problem, served
 

@@ -11,16 +11,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.types import ASGIApp, Message
 
 from bench.simulation.corpus import Corpus
-from bench.simulation.scripted import Script, takes
+from bench.simulation.scripted import Leg, Script, takes
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from bench.virtual_time import run
+from index_data.manifest import GenerationCard
+from leaf.protocol import Documents, Hits, Refusal
 from leaf.pulse import Pulse
 from root.app import Root
 from root.budget import BudgetTerms
@@ -103,11 +105,15 @@ class Client:
         return await self.request("POST", target, parts)
 
     async def request(
-        self, method: str, target: str | bytes, parts: Sequence[bytes] = (b"",)
+        self,
+        method: str,
+        target: str | bytes,
+        parts: Sequence[bytes] = (b"",),
+        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> Answer:
         """Send a request and wait for the whole answer."""
         exchange = Exchange(parts)
-        await self.run(method, target, exchange)
+        await self.run(method, target, exchange, headers)
         return exchange.answer()
 
     async def run(
@@ -140,14 +146,28 @@ class Client:
 Body = Callable[["Served"], Awaitable[None]]
 
 
+class Index(Protocol):
+    """What the leaves of a scripted fleet hold."""
+
+    @property
+    def card(self) -> GenerationCard:
+        """The generation."""
+        ...
+
+    def answer(self, leg: Leg, queue_us: int, service_us: int) -> Hits | Documents | Refusal:
+        """Reply to a leg."""
+        ...
+
+
 class Served:
     """A root with a scripted fleet of four leaves, two replicas a shard, and a client of it."""
 
-    def __init__(self, settings: Settings, script: Script) -> None:
-        """Must be made on a running loop."""
+    def __init__(self, settings: Settings, script: Script, index: Index | None = None) -> None:
+        """Must be made on a running loop. Without an index, a corpus is served."""
         self.corpus = Corpus(DOCUMENTS, SHARDS, score=lambda ordinal: 1.0 + ordinal % 7)
-        holdings = dealt(SHARDS, leaves=4, replicas=2)
-        self.fleet = ScriptedFleet(self.corpus.card, holdings, script, answer=self.corpus.answer)
+        index = index or self.corpus
+        holdings = dealt(len(index.card.documents), leaves=4, replicas=2)
+        self.fleet = ScriptedFleet(index.card, holdings, script, answer=index.answer)
         self.announced: list[object] = []
         pulse = Pulse(settings.blocked_ms, asyncio.get_running_loop().time)
         self.root = Root(self.fleet, settings, self.announced.append, pulse)
@@ -170,11 +190,16 @@ class Served:
         )
 
 
-def served(body: Body, settings: Settings | None = None, script: Script | None = None) -> None:
+def served(
+    body: Body,
+    settings: Settings | None = None,
+    script: Script | None = None,
+    index: Index | None = None,
+) -> None:
     """Run a test's body with a root that serves, in virtual time."""
 
     async def main() -> None:
-        serving = Served(settings or Settings(budget=PLENTY), script or takes(WORK_S))
+        serving = Served(settings or Settings(budget=PLENTY), script or takes(WORK_S), index)
         async with serving.app.router.lifespan_context(serving.app):
             await body(serving)
         assert asyncio.all_tasks() == {asyncio.current_task()}
