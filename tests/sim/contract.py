@@ -51,6 +51,11 @@ class Contract:
         """Assert that a value is one of the named schema."""
         self._fits(value, {"$ref": f"#/components/schemas/{name}"})
 
+    def allows(self, value: Any, name: str) -> bool:
+        """Whether a value is one of the named schema."""
+        whole = {"$ref": f"#/components/schemas/{name}", "components": self._components}
+        return Draft202012Validator(whole).is_valid(value)
+
     def _fits(self, value: Any, schema: Mapping[str, Any]) -> None:
         whole = {**schema, "components": self._components}
         faults = [
