@@ -1,7 +1,7 @@
 # make run     search the documentation of your own Python on http://127.0.0.1:8080
 # make test    the whole test suite, live processes included
 # make lint    style, format, types and floors
-# make bench   the benchmarks, tables on the terminal
+# make bench   every benchmark, into docs/results.md; hours, or use python -m bench all --quick
 # make pictures  the pictures of the page in docs/pictures, of a real fleet
 # make clean   removes what the others made, the sample index included
 
@@ -37,13 +37,8 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.ready
-	$(BIN)/python -m bench fanout
-	$(BIN)/python -m bench search
-	$(BIN)/python -m bench agree
-	$(BIN)/python -m bench chaos
-	$(BIN)/python -m bench policies --queries 2000
-	$(BIN)/python -m bench overload
+bench: $(VENV)/.ready-dev
+	$(BIN)/python -m bench all
 
 pictures: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.browser.pictures docs/pictures

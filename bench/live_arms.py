@@ -33,9 +33,8 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 import orjson
-import uvloop
 
-from bench import workload
+from bench import realtime, workload
 from bench.fleet import Fleet, Shape, running
 from bench.recorder import Fate, Recorder
 from bench.rows import Rows
@@ -139,7 +138,7 @@ def run(
             )
             for name, options in arms.items()
         }
-        measured = uvloop.run(_drive(plan, urls, told))
+        measured = realtime.run(_drive(plan, urls, told))
         leaf_urls = fleet.leaf_urls
     for one in measured.values():
         _read(one, Injected(plan.profile, leaf_urls, plan.seed) if plan.profile else None)

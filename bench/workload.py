@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -123,15 +122,14 @@ def constant(rate_per_s: float, duration_s: float) -> Schedule:
 
 
 class Clock:
-    """The time of the running loop, exactly: libuv's own goes by milliseconds, and stands still
-    within a round of the loop.
+    """The time of the running loop, and waiting for an instant of it. Timers of libuv ring by whole
+    milliseconds, so the last of the way is gone round by round.
     """
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        coarse = isinstance(loop, uvloop.Loop)
-        self.now = time.monotonic if coarse else loop.time
-        self._spin_s = SPIN_S if coarse else 0.0
+        self.now = loop.time
+        self._spin_s = SPIN_S if isinstance(loop, uvloop.Loop) else 0.0
 
     async def until(self, when_s: float) -> None:
         """Return at an instant, or at once, though not without letting others run."""

@@ -10,7 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from index_data.manifest import Field
-from index_data.values import SECOND_US, WANTED, Value, value_in, value_of
+from index_data.values import DAY_US, WANTED, Value, value_in, value_of
 
 ORDERED: Final = frozenset({"integer", "float", "date"})
 """Types that have ranges."""
@@ -18,7 +18,6 @@ ORDERED: Final = frozenset({"integer", "float", "date"})
 Bound = str | int | float | bool
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_DAY_US: Final = 86_400 * SECOND_US
 _SHOWN_CHARS: Final = 80
 
 
@@ -43,7 +42,7 @@ def span_of(field: Field, bound: Bound) -> Span:
         shown = str(bound)[:_SHOWN_CHARS]
         raise Misfit(f"{shown!r} is no value of {field.name!r}: that is {WANTED[kind]}")
     if kind == "date" and isinstance(bound, str) and _DAY.fullmatch(bound):
-        return Span(value, int(value) + _DAY_US - 1)
+        return Span(value, int(value) + DAY_US - 1)
     return Span(value, value)
 
 

@@ -38,8 +38,10 @@ Value = str | int | float | bool
 """A value as it is within the index."""
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - everything here is UTC and says so once
-_FIRST_US: Final = (date.min - _EPOCH.date()).days * 86_400 * SECOND_US
-_LAST_US: Final = ((date.max - _EPOCH.date()).days + 1) * 86_400 * SECOND_US - 1
+DAY_US: Final = 86_400 * SECOND_US
+
+_FIRST_US: Final = (date.min - _EPOCH.date()).days * DAY_US
+_LAST_US: Final = ((date.max - _EPOCH.date()).days + 1) * DAY_US - 1
 _DATE: Final = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)"
     r"(?:[Tt ](?P<time>\d\d:\d\d(?::\d\d)?)(?:[.,](?P<fraction>\d{1,12}))?"

@@ -10,7 +10,7 @@ from typing import Any, Final
 import tantivy
 
 from index_data.manifest import Field
-from index_data.values import SECOND_US
+from index_data.values import DAY_US
 from leaf.errors import BadQuery
 from leaf.filters import FilterMaker, restricted
 from leaf.selection import (
@@ -28,7 +28,6 @@ from leaf.selection import (
 )
 from leaf.sketch import hashed, sketch
 
-DAY_US: Final = 86_400 * SECOND_US
 _EPOCH: Final = date(1970, 1, 1)
 
 _EXACT_DOUBLE: Final = 2**53

@@ -1,4 +1,4 @@
-"""The shards of a generation as a leaf searches them: the only place of the leaf with tantivy.
+"""The shards of a generation as a leaf searches them.
 
 ``search`` ranks with the whole's term weights and the shard's average lengths; its scores are
 within ``length_deviation`` of the final ones. ``fetch`` gives the final ones (``leaf.scoring``).
@@ -36,7 +36,6 @@ from index_data.schema import ID_FIELD, tantivy_schema
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
 from leaf.compile import Prepared, prepare
-from leaf.errors import BadQuery
 from leaf.protocol import FetchedDocument, Query
 from leaf.scoring import exact_score
 from leaf.selecting import Selected, select, selected
@@ -45,8 +44,6 @@ from leaf.snippets import SCAN_CHARS_MAX, Token, snippet
 from leaf.suggestion import SuggestBody
 from leaf.wanted import Wanted
 from leaf.words import Words
-
-__all__ = ["BadQuery", "Generation", "Prepared", "Shard"]
 
 PREPARED_KEPT: Final = 256
 """Queries whose preparation is remembered: both phases of a query, and its hedges, share it."""

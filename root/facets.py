@@ -19,7 +19,7 @@ from math import fsum
 from typing import Any, Protocol, Self, assert_never
 
 from index_data.manifest import Field, FieldType
-from index_data.values import SECOND_US, date_text, written
+from index_data.values import DAY_US, date_text, written
 from leaf.broken import BrokenAnswer
 from leaf.selection import (
     BUCKETS_MAX,
@@ -36,8 +36,6 @@ from leaf.sketch import REGISTERS, STANDARD_ERROR, estimate, merged, sketch
 from root.errors import BadRequest
 from root.merge import Unreadable
 from root.selection import FacetRequest, TermsRequest
-
-DAY_US = 86_400 * SECOND_US
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, assert_never
 import msgspec
 
 from index_data.manifest import Field, FieldType
-from index_data.values import SECOND_US, WANTED, value_of
+from index_data.values import DAY_US, SECOND_US, WANTED, value_of
 from leaf.selection import (
     CONDITIONS_MAX,
     FACETS_MAX,
@@ -51,7 +51,7 @@ _UNIT_US: Final[Mapping[str, int]] = {
     "second": SECOND_US,
     "minute": 60 * SECOND_US,
     "hour": 3_600 * SECOND_US,
-    "day": 86_400 * SECOND_US,
+    "day": DAY_US,
 }
 _MULTIPLE: Final = re.compile(r"([1-9][0-9]{0,5})([smhd])", re.ASCII)
 _LETTERS: Final = {"s": "second", "m": "minute", "h": "hour", "d": "day"}

@@ -53,8 +53,11 @@ class SlowQueries:
         self._minutes: dict[int, list[tuple[float, int, SlowQuery]]] = {}
 
     def note(self, pursuit: Pursuit) -> None:
-        """Keep a query that is over, if it is among the slowest of the minute it came in."""
-        if not (self._kept and pursuit.phases):
+        """Keep a query that is over, if it is among the slowest of the minute it came in.
+
+        Those of ``batch`` are passed over: they are slow because they may be.
+        """
+        if not (self._kept and pursuit.phases) or pursuit.request.priority == "batch":
             return
         took_s = pursuit.phases[-1].outcome.decided_s - pursuit.arrived_s
         slowest = self._minute(int(pursuit.arrived_s // MINUTE_S))

@@ -13,8 +13,9 @@ from typing import Final
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 from opentelemetry.trace import (
     Link,
     NonRecordingSpan,
@@ -35,6 +36,24 @@ from root.tracing import TraceContext
 HEDGES: Final = ("hedge", "tied")
 
 
+class _Ids(IdGenerator):
+    """The ids of spans: of a request those that its answer has told already, else random ones."""
+
+    def __init__(self) -> None:
+        self._random = RandomIdGenerator()
+        self.next_span: TraceContext | None = None
+
+    def generate_span_id(self) -> int:
+        """Return the id of the next span."""
+        told, self.next_span = self.next_span, None
+        return int(told.span_id, 16) if told else self._random.generate_span_id()
+
+    def generate_trace_id(self) -> int:
+        """Return the id of a trace that begins with the next span; it is asked for first."""
+        told = self.next_span
+        return int(told.trace_id, 16) if told else self._random.generate_trace_id()
+
+
 class Spans:
     """Writes the spans of requests that are over.
 
@@ -42,7 +61,12 @@ class Spans:
     the clock's.
     """
 
-    def __init__(self, provider: TracerProvider, epoch_s: float) -> None:
+    def __init__(self, epoch_s: float, processor: SpanProcessor, name: str = "root") -> None:
+        """``processor`` is given every span; ``name`` is the root's."""
+        self._ids = _Ids()
+        resource = Resource.create({"service.name": f"hedgerow-{name}"})
+        provider = TracerProvider(resource=resource, id_generator=self._ids)
+        provider.add_span_processor(processor)
         self._provider = provider
         self._tracer: Tracer = provider.get_tracer("hedgerow.root")
         self._epoch_s = epoch_s
@@ -52,6 +76,7 @@ class Spans:
         trace = pursuit.trace
         if trace is None or not trace.sampled or not pursuit.phases:
             return
+        self._ids.next_span = trace
         request = self._tracer.start_span(
             "search",
             context=_caller(trace),
@@ -59,7 +84,6 @@ class Spans:
             start_time=self._ns(pursuit.arrived_s),
             attributes={
                 "hedgerow.query": pursuit.number,
-                "hedgerow.span_in_answer": trace.span_id,
                 "hedgerow.shards_missing": len(pursuit.missing),
             },
         )
@@ -121,16 +145,15 @@ def _links(attempt: Attempt, first: Span | None) -> Sequence[Link]:
 
 
 def _caller(trace: TraceContext) -> Context:
-    """Return the context of the caller's span, or where there is none, of the trace alone."""
-    parent = trace.parent or trace.span_id
+    """Return the context of the caller's span; an empty one where the trace begins here."""
+    if not trace.parent:
+        return Context()
     context = SpanContext(
-        int(trace.trace_id, 16), int(parent, 16), is_remote=True, trace_flags=TraceFlags(1)
+        int(trace.trace_id, 16), int(trace.parent, 16), is_remote=True, trace_flags=TraceFlags(1)
     )
     return set_span_in_context(NonRecordingSpan(context), Context())
 
 
 def exported(name: str, epoch_s: float) -> Spans:
     """Return spans that go out by OTLP over HTTP, in batches, from a thread of their own."""
-    provider = TracerProvider(resource=Resource.create({"service.name": f"hedgerow-{name}"}))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return Spans(provider, epoch_s)
+    return Spans(epoch_s, BatchSpanProcessor(OTLPSpanExporter()), name)

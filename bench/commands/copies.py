@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-import uvloop
 
-from bench import corpus
+from bench import corpus, realtime
 from bench.commands.live import draw, index_option
 from bench.experiments import fit_disks, mirrored_reads, pressure, tied, together
 from bench.fleet import FleetError, Shape, running
@@ -52,7 +51,7 @@ def tied_command(
     if quick:
         plan = replace(plan, reads=min(plan.reads, 60), loads=(), roots=3, turn_s=1.0)
     try:
-        result = tied.simulate(plan) if simulate else uvloop.run(tied.live(plan))
+        result = tied.simulate(plan) if simulate else realtime.run(tied.live(plan))
     except FleetError as error:
         raise Refused(str(error)) from error
     publish(
@@ -91,7 +90,7 @@ def mirrored_reads_command(
         plan = replace(plan, reads=min(plan.reads, 150), turns=1, scale=0.2)
     try:
         result = (
-            mirrored_reads.simulate(plan) if simulate else uvloop.run(mirrored_reads.live(plan))
+            mirrored_reads.simulate(plan) if simulate else realtime.run(mirrored_reads.live(plan))
         )
     except FleetError as error:
         raise Refused(str(error)) from error
@@ -128,7 +127,7 @@ def together_command(
     if quick:
         plan = replace(plan, runs=1, part=0.3, scale=0.1)
     try:
-        result = together.simulate(plan) if simulate else uvloop.run(together.live(plan))
+        result = together.simulate(plan) if simulate else realtime.run(together.live(plan))
     except FleetError as error:
         raise Refused(str(error)) from error
     publish(
@@ -174,8 +173,8 @@ def pressure_command(
         with corpus.prepared(index) as folder:
             shape = Shape(folder, own_index=True, root_options=("--hedge", "off"))
             with running(shape) as fleet:
-                queries = uvloop.run(draw(fleet, folder, seed, 50 if quick else 1000))
-                result = uvloop.run(pressure.run(fleet, shape.leaves, queries, plan))
+                queries = realtime.run(draw(fleet, folder, seed, 50 if quick else 1000))
+                result = realtime.run(pressure.run(fleet, shape.leaves, queries, plan))
     except (IndexDataError, FleetError) as error:
         raise Refused(str(error)) from error
     publish(

@@ -9,10 +9,9 @@ from typing import Final
 
 import click
 import msgspec
-import uvloop
 from rich.console import Console
 
-from bench import corpus
+from bench import corpus, realtime
 from bench.commands.live import draw, index_option
 from bench.experiments import classes, saturation
 from bench.fleet import FleetError, Shape, running
@@ -65,8 +64,8 @@ def saturation_command(
             shape = Shape(folder, leaves=1, replicas=1, root=False, leaf_options=shape_options)
             with running(shape) as fleet:
                 (url,) = fleet.leaf_urls
-                budgets = uvloop.run(saturation.run(url, short, overload, seed))
-                shared = uvloop.run(classes.run(url, short, long, company, seed))
+                budgets = realtime.run(saturation.run(url, short, overload, seed))
+                shared = realtime.run(classes.run(url, short, long, company, seed))
     except (IndexDataError, FleetError) as error:
         raise Refused(str(error)) from error
     result = Result(workers, budgets, shared)
@@ -77,7 +76,7 @@ def bodies(index: Path, seed: int) -> tuple[list[bytes], list[bytes]]:
     """Short and long searches about what an index holds, as a root sends them."""
     fields = {field.name: field for field in corpus.manifest_of(index).fields}
     with running(Shape(index, leaves=1, replicas=1)) as fleet:
-        queries = uvloop.run(draw(fleet, index, seed, QUERIES))
+        queries = realtime.run(draw(fleet, index, seed, QUERIES))
     counts = Counter(word for q in queries for word in WORD.findall(q) if word not in fields)
     frequent = [word for word, _ in counts.most_common(2 * LONG_WORDS)]
     rng = random.Random(f"{seed}:long")

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import uvloop
 
-from bench import corpus
+from bench import corpus, realtime
 from bench.client import connected
 from bench.experiments import agree, chaos, fanout, search
 from bench.fleet import Fleet, FleetError, Shape, running
@@ -41,7 +40,7 @@ def fanout_command(
     plan = fanout.Plan(rounds=2, legs=200, warm_up_legs=100) if quick else fanout.Plan()
     growth = () if quick else fanout.GROWTH
     try:
-        results = uvloop.run(fanout.run(shards, growth, leaves, plan, seed))
+        results = realtime.run(fanout.run(shards, growth, leaves, plan, seed))
     except FleetError as error:
         raise Refused(str(error)) from error
     publish("fanout", seed, json_path, results, fanout.show)
@@ -59,9 +58,9 @@ def search_command(
     if quick:
         plan = search.Plan(rounds=1, requests=50, clients=4, rate_per_s=50, open_s=1)
     with fleet_on(index) as (fleet, folder):
-        queries = uvloop.run(draw(fleet, folder, seed, 50 if quick else 1000))
+        queries = realtime.run(draw(fleet, folder, seed, 50 if quick else 1000))
         reference = Reference(folder)
-        result = uvloop.run(search.run(fleet, queries, reference, plan, seed))
+        result = realtime.run(search.run(fleet, queries, reference, plan, seed))
     publish("search", seed, json_path, result, search.show)
 
 
@@ -74,8 +73,8 @@ def agree_command(
 ) -> None:
     """How often the root's first page is the one of a single big index."""
     with fleet_on(index) as (fleet, folder):
-        drawn = uvloop.run(draw_every_kind(fleet, folder, seed, 60 if quick else queries))
-        result = uvloop.run(agree.run(fleet, drawn, Reference(folder)))
+        drawn = realtime.run(draw_every_kind(fleet, folder, seed, 60 if quick else queries))
+        result = realtime.run(agree.run(fleet, drawn, Reference(folder)))
     publish("agree", seed, json_path, result, agree.show)
     if result.share_equal < agree.SHARE_WANTED:
         sys.exit(1)
@@ -93,8 +92,8 @@ def chaos_command(
     if quick:
         plan = chaos.Plan(rate_per_s=50, duration_s=3, kill_at_s=1, stop_at_s=2)
     with fleet_on(index) as (fleet, folder):
-        queries = uvloop.run(draw(fleet, folder, seed, 20 if quick else 200))
-        result = uvloop.run(chaos.run(fleet, queries, plan, seed))
+        queries = realtime.run(draw(fleet, folder, seed, 20 if quick else 200))
+        result = realtime.run(chaos.run(fleet, queries, plan, seed))
     publish("chaos", seed, json_path, result, chaos.show)
     if not (result.unharmed and result.account.balanced):
         sys.exit(1)

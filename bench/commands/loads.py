@@ -9,10 +9,9 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 import click
-import uvloop
 from click.core import ParameterSource
 
-from bench import script, workload
+from bench import realtime, script, workload
 from bench.experiments import load
 from bench.options import NEW_FILE, Refused, common_options, in_a_folder, plot_option, publish
 from bench.report import Conditions
@@ -137,7 +136,7 @@ def load_command(
     if record is not None:
         script.write(record, lines)
     _refuse_silence(url)
-    result = uvloop.run(load.run(load.Plan(f"{url.scheme}://{url.netloc}", lines, in_flight)))
+    result = realtime.run(load.run(load.Plan(f"{url.scheme}://{url.netloc}", lines, in_flight)))
     conditions = Conditions(load=words)
     publish(
         "load",

@@ -288,7 +288,7 @@ def conditions(plan: Plan, leaves: int) -> report.Conditions:
     """What is asked, injected and real."""
     return report.Conditions(
         load=f"{plan.rate_per_s:g} queries/s of each of two roots, evenly spaced, by turns",
-        injected="nothing",
+        injected="one leaf stopped, squeezed or cold, by turns",
         real=f"everything: {leaves} leaf processes on an index, signals, processors, page cache",
     )
 

@@ -45,7 +45,7 @@ FIGURES: Final = ("p50", "p90", "p99", "p99.9")
 POLICIES: Final[tuple[Policy, ...]] = (Off(), Tied(), Adaptive())
 
 READS_PER_S: Final = 25.0
-"""For each disk, at the published load: fitted together with the profiles, see ``bench fit``."""
+"""For each disk, at the published load: fitted with the profiles, see ``bench fit-disks``."""
 
 BUDGET: Final = BudgetTerms(floor_per_s=0.0, burst=10.0)
 """Of each root. What many roots have saved up before the first read would count for much."""

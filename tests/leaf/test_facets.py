@@ -11,6 +11,7 @@ import tantivy
 from index_data.manifest import Field
 from index_data.schema import open_for_writing, tantivy_schema
 from index_data.segment import add_rows
+from index_data.values import DAY_US
 from leaf import facets
 from leaf.errors import BadQuery
 from leaf.facets import Counter, first_day
@@ -140,7 +141,7 @@ def test_calendars_begin_where_people_expect() -> None:
     assert first_day(100, "quarter") == 90
     assert first_day(100, "year") == 0
     assert first_day(-1, "year") == -365
-    assert facets.DAY_US == 86_400_000_000
+    assert DAY_US == 86_400_000_000
 
 
 def test_days_add_up_to_months(counter: Counter) -> None:

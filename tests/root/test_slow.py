@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from bench.simulation.scripted import takes
 from index_data.manifest import Field, GenerationCard
+from leaf.protocol import Priority
 from root.config import Settings
 from root.gather import AttemptFailed, AttemptsReplied, Gather
 from root.hedging import Off
@@ -25,9 +26,17 @@ def view() -> View:
     return views(Held(leaf, CARD, (0, 1)) for leaf in leaves(2))[CARD.generation]
 
 
-def done(number: int, arrived_s: float, took_s: float, *, fails: bool = False) -> Pursuit:
+def done(
+    number: int,
+    arrived_s: float,
+    took_s: float,
+    *,
+    fails: bool = False,
+    priority: Priority = "interactive",
+) -> Pursuit:
     """A request that took so long; its second shard may have failed."""
-    pursuit = Pursuit(view(), arrived_s, arrived_s + 90.0, SearchRequest(q=f"q{number}"), number)
+    request = SearchRequest(q=f"q{number}", priority=priority)
+    pursuit = Pursuit(view(), arrived_s, arrived_s + 90.0, request, number)
     gather = Gather(pursuit.view.shard_replicas(), Off(), terms(), arrived_s + 90.0)
     first, second = (send.attempt for send in gather.start(arrived_s))
     gather.handle(AttemptsReplied([(first, "hits")]), arrived_s + took_s)
@@ -56,6 +65,14 @@ def test_the_slowest_of_a_minute_are_kept_slowest_first(took: list[int]) -> None
         slow.note(done(number, 1.0, units / 1000.0))
     wanted = sorted(range(len(took)), key=lambda number: (-took[number], number))[:3]
     assert numbers(slow, 2.0).get(0, []) == wanted
+
+
+def test_work_that_may_wait_is_passed_over() -> None:
+    """An export would fill the list, and nobody waits for one of its pages."""
+    slow = SlowQueries(1)
+    slow.note(done(1, 1.0, 5.0, priority="batch"))
+    slow.note(done(2, 1.0, 0.1))
+    assert numbers(slow, 2.0) == {0: [2]}
 
 
 def test_each_minute_has_its_own_and_old_ones_go() -> None:

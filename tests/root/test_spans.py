@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
@@ -18,9 +18,8 @@ EPOCH_S = 1_000_000.0
 
 def exported_of(serving: Served) -> InMemorySpanExporter:
     """Let a root's searches write spans that a test can read."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    serving.root.searches.watchers.append(Spans(provider, EPOCH_S).note)
+    exporter = InMemorySpanExporter()
+    serving.root.searches.watchers.append(Spans(EPOCH_S, SimpleSpanProcessor(exporter)).note)
     return exporter
 
 
@@ -105,5 +104,22 @@ def test_what_its_caller_does_not_sample_is_not_written() -> None:
         exporter = exported_of(serving)
         await asked(serving, "/search?q=a", f"00-{TRACE}-{SPAN}-00")
         assert not exporter.get_finished_spans()
+
+    served(body, Settings(canary=False))
+
+
+def test_the_span_of_a_request_is_the_one_that_its_answer_tells() -> None:
+    """Whether the trace begins here or not: who has the header finds the span."""
+
+    async def body(serving: Served) -> None:
+        exporter = exported_of(serving)
+        for header in (HEADER, None):
+            exporter.clear()
+            told = (await asked(serving, "/search?q=a", header)).answer().headers["traceparent"]
+            (request,) = named(exporter, "search")
+            _, trace_id, span_id, _ = told.split("-")
+            assert f"{request.context.trace_id:032x}" == trace_id
+            assert f"{request.context.span_id:016x}" == span_id
+            assert (request.parent is None) == (header is None)
 
     served(body, Settings(canary=False))
