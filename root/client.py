@@ -97,6 +97,7 @@ class SearchOptions(TypedDict, total=False):
     hedge: str
     priority: str
     trace: bool
+    explain: bool
 
 
 class _Call(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 import msgspec
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 
 from root import terminal
@@ -51,6 +51,17 @@ def search_command(query: str, url: str, k: int, as_json: bool) -> None:
     with _asking(url) as client:
         found = client.search(query, k=k)
     _show(found, as_json, terminal.answer(found))
+
+
+@main.command("explain")
+@_query_options
+def explain_command(query: str, url: str, k: int, as_json: bool) -> None:
+    """Search for QUERY, and say why each hit stands where it does, and who was asked when."""
+    with _asking(url) as client:
+        found = client.search(query, k=k, explain=True, trace=True)
+    phases = () if found.trace is msgspec.UNSET else found.trace
+    race = terminal.race(phases)
+    _show(found, as_json, Group(terminal.explained(found), race, terminal.summary(found)))
 
 
 @main.command("top")

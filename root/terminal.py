@@ -112,6 +112,19 @@ def _attempt(each: TracedAttempt) -> Iterable[str]:
     return (str(each.shard), printable(each.replica), each.kind, fate, *map(milliseconds, times))
 
 
+def explained(found: SearchAnswer) -> RenderableType:
+    """Return a table of what each hit's score is made of, and where the hit was found."""
+    table = Table("hit", "shard", "field", "text", "score")
+    table.columns[-1].justify = "right"
+    for hit in found.hits:
+        shard = "" if hit.shard is msgspec.UNSET else str(hit.shard)
+        table.add_row(Text(printable(hit.id), "bold green"), shard, "", "", f"{hit.score:.3f}")
+        for share in () if hit.explanation is msgspec.UNSET else hit.explanation:
+            field, text = printable(share.field), printable(share.text)
+            table.add_row("", "", Text(field), Text(text), f"{share.score:.3f}")
+    return table
+
+
 def milliseconds(value: float | None) -> str:
     """Return a time as people read it; a dash where there is none."""
     return "-" if value is None else f"{value:,.1f}"

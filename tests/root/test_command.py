@@ -83,6 +83,33 @@ def test_nobody_there_is_one_sentence(words: tuple[str, ...]) -> None:
     assert run(*words, "--url", "nowhere").exit_code == 2
 
 
+def test_an_explanation_says_what_scores_are_made_of_and_who_was_asked() -> None:
+    """Field, term and share of every hit; shard, leaf and fate of every attempt."""
+    share = {"field": "body", "text": "json", "score": 9.5}
+    hit = {**ANSWER["hits"][0], "shard": 11, "explanation": [share]}
+    attempt = {
+        "shard": 11,
+        "replica": "leaf3",
+        "kind": "hedge",
+        "fate": "failed",
+        "reason": "gone",
+        "sent_ms": 0.25,
+        "ended_ms": None,
+        "queue_ms": None,
+        "service_ms": None,
+    }
+    phase = {"phase": "search", "started_ms": 0.1, "decided_ms": 1.0, "attempts": [attempt]}
+    with canned((200, {**ANSWER, "hits": [hit], "trace": [phase]}, {})) as root:
+        result = run("explain", "json", "--url", root.url)
+        assert root.asked[0][2] == {"q": "json", "k": 10, "explain": True, "trace": True}
+    rows = [line.strip("│┃").split() for line in result.output.splitlines()]
+    cells = [[cell for cell in row if cell not in "│┃"] for row in rows]
+    assert ["json.dumps", "11", "9.500"] in cells
+    assert ["body", "json", "9.500"] in cells
+    assert ["search", "11", "leaf3", "hedge", "failed", "(gone)", "0.2", "-", "-", "-"] in cells
+    assert "17 attempts" in unwrapped(result)
+
+
 def test_top_prints_the_last_minute_and_each_leaf() -> None:
     """The table of one, 95 % and 100 % of leaves, hedges against the budget, states."""
     seen: list[Any] = []
@@ -108,7 +135,11 @@ def test_top_prints_the_last_minute_and_each_leaf() -> None:
         "100 documents in 4 shards",
     ):
         assert said in unwrapped(result)
-    rows = {row[1]: row for line in result.output.splitlines() if len(row := line.split()) > 5}
+    rows = {
+        row[1].rpartition("/")[2]: row
+        for line in result.output.splitlines()
+        if len(row := line.split()) > 5
+    }
     assert rows["leaf-0"][3] == "well"
     assert rows["leaf-2"][3] == "lost"
     assert "the connection was closed" in result.output
