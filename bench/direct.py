@@ -51,7 +51,9 @@ QUIET_S: Final = 0.02
 async def linked(urls: Sequence[str], count: int) -> AsyncIterator[list[Fleet]]:
     """So many roots' connections to running leaves; each has measured its round trips."""
     # The header of a benchmark says what is injected; every root would say it of every leaf.
-    logging.getLogger("root.channel").setLevel(logging.ERROR)
+    log = logging.getLogger("root.channel")
+    level = log.level
+    log.setLevel(logging.ERROR)
     fleets = [Fleet(urls, f"bench-{number}") for number in range(count)]
     running = [asyncio.create_task(fleet.run()) for fleet in fleets]
     try:
@@ -63,6 +65,7 @@ async def linked(urls: Sequence[str], count: int) -> AsyncIterator[list[Fleet]]:
         await asyncio.sleep(PINGS_S)
         yield list(fleets)
     finally:
+        log.setLevel(level)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -241,7 +241,9 @@ def _count(measured: Measured, searched: Mapping[str, Any], fetched: Mapping[str
     for phase in (searched, fetched):
         more = [a for a in phase["attempts"] if a["kind"] not in {"primary", "probe"}]
         measured.legs += len(_won(phase))
-        measured.extra += sum(a.get("reason") != "twin_began" for a in more)
+        # A tied copy that is dropped unstarted costs nothing. That it was may be on its way still,
+        # held back like any answer: what counts is that it is known to have been worked on.
+        measured.extra += sum(a["kind"] != "tied" or bool(a.get("service_ms")) for a in more)
         measured.hedge_wins += sum(a["fate"] == "won" for a in more)
     started_ms = searched["started_ms"]
     measured.rows.fan_out([one["ended_ms"] - started_ms for one in _won(searched)])

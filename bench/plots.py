@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -104,9 +104,8 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 def tail(axes: Axes, curves: Mapping[str, Curve], title: str = "", unit: str = "ms") -> None:
     """Distributions: how many per cent (up, on a tail axis) take at most so long (across)."""
     named = colours(list(curves))
-    for (name, curve), number in zip(curves.items(), count()):
+    for (name, curve), dash in zip(curves.items(), cycle(DASHES)):
         points = [(value, _tail(percentile)) for percentile, value in curve]
-        dash = DASHES[number % len(DASHES)]
         across, up = zip(*points, strict=True) if points else ((), ())
         axes.plot(across, up, dash, color=named[name], label=name)
     axes.set_title(title)
@@ -134,6 +133,32 @@ def _plain_numbers(axes: Axes, which: str) -> None:
     axis.set_major_locator(LogLocator(base=10.0, subs=(1.0, 2.0, 5.0), numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+# --- lines --------------------------------------------------------------------------------
+
+
+def lines(
+    axes: Axes,
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    title: str,
+    across: str,
+    up: str,
+    *,
+    log: str = "",
+) -> None:
+    """Points (across, up) joined by name; ``log`` names the axes that are logarithmic."""
+    named = colours(list(series))
+    for (name, points), dash in zip(series.items(), cycle(DASHES)):
+        x, y = zip(*points, strict=True) if points else ((), ())
+        axes.plot(x, y, dash, marker="o", markersize=3.5, color=named[name], label=name)
+    axes.set_title(title)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    for which in log:
+        axes.set(**{f"{which}scale": "log"})
+        _plain_numbers(axes, which)
+    _legend_above(axes)
 
 
 # --- bars ---------------------------------------------------------------------------------

@@ -79,6 +79,13 @@ class Recorder:
         """A request was not sent, because too many were under way."""
         self._unsent += 1
 
+    def add(self, other: Recorder) -> None:
+        """Take in what another one has recorded."""
+        self._latency.add(other._latency)
+        self._lag.add(other._lag)
+        self._fates.update(other._fates)
+        self._unsent += other._unsent
+
     def latency_ms(self, percentile: float) -> float:
         """Latency in milliseconds at a percentile between 0 and 100; 0 without requests."""
         return float(self._latency.get_value_at_percentile(percentile)) / 1000

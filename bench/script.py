@@ -1,7 +1,7 @@
-"""A run written down: what is sent, and when, as JSON lines that a later run can replay.
+r"""A run written down: what is sent, and when, as JSON lines that a later run can replay.
 
     {"at_s": 0.013, "method": "GET", "path": "/search?q=json"}
-    {"at_s": 0.021, "method": "POST", "path": "/search", "body": "{\\"q\\": \\"json\\"}"}
+    {"at_s": 0.021, "method": "POST", "path": "/search", "body": "{\"q\": \"json\"}"}
 
 The host is not written down: the same script can be played to another.
 """

@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 
 from leaf.pulse import Pulse
 from root.answer import milliseconds
-from root.asking import left, posted, refuse_parameters
+from root.asking import posted, refuse_parameters, while_connected
 from root.config import Settings
 from root.discovery import Fleet
 from root.errors import (
@@ -32,6 +32,7 @@ from root.errors import (
     FleetError,
     TooManyRequests,
 )
+from root.export import Exports
 from root.page import Page
 from root.problems import JSON, PROBLEM, http_problem, members, problem_of, sent_json
 from root.reference import Reference
@@ -83,6 +84,7 @@ class Root:
         """Return the ASGI application."""
         routes: list[BaseRoute] = [
             Route("/search", self.search, methods=["GET", "POST"]),
+            Route("/export", Exports(self.searches.search, self.telemetry), methods=["POST"]),
             Route("/suggest", self.suggest, methods=["GET"]),
             Route("/documents/{id:path}", self.document, methods=["GET"]),
             Route("/topology", self.topology, methods=["GET"]),
@@ -162,7 +164,7 @@ class Root:
                 wanted = search_from_json(sent())
             else:
                 wanted = search_from_query_string(request.scope["query_string"])
-            body = await self._while_connected(request, self.searches.search(wanted, arrived_s))
+            body = await while_connected(request, self.searches.search(wanted, arrived_s))
             if not body["coverage"]["complete"]:
                 self.telemetry.partial.inc()
             return body
@@ -176,7 +178,7 @@ class Root:
         async def answer() -> dict[str, Any]:
             refuse_parameters(request)
             wanted = self.searches.document(request.path_params["id"], arrived_s)
-            return await self._while_connected(request, wanted)
+            return await while_connected(request, wanted)
 
         return await self._answered("document", arrived_s, answer)
 
@@ -186,7 +188,7 @@ class Root:
 
         async def answer() -> dict[str, Any]:
             wanted = suggest_from_query_string(request.scope["query_string"])
-            return await self._while_connected(request, self.searches.suggest(wanted, arrived_s))
+            return await while_connected(request, self.searches.suggest(wanted, arrived_s))
 
         return await self._answered("suggest", arrived_s, answer)
 
@@ -283,20 +285,3 @@ class Root:
         most = self.settings.in_flight_max
         if self._in_flight > most:
             raise TooManyRequests(f"{most} requests are in work already", RETRY_AFTER_S)
-
-    async def _while_connected(
-        self, request: Request, work: Awaitable[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Await ``work``, but drop it when the client goes away."""
-        working = asyncio.ensure_future(work)
-        leaving = asyncio.ensure_future(left(request))
-        try:
-            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                raise ClientDisconnect
-            return working.result()
-        finally:
-            leaving.cancel()
-            if not working.done():
-                working.cancel()
-                await asyncio.gather(working, return_exceptions=True)

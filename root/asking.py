@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -19,6 +19,9 @@ BODY_S_MAX: Final = 10.0
 """A body of 64 KiB comes through the slowest line in that time."""
 
 
+_Done = TypeVar("_Done")
+
+
 def refuse_parameters(request: Request) -> None:
     """Refuse a query string where none is read: what it asks for would be ignored."""
     for name in parameters(request.scope["query_string"]):
@@ -29,6 +32,22 @@ async def left(request: Request) -> None:
     """Wait until the client goes away."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+async def while_connected(request: Request, work: Awaitable[_Done]) -> _Done:
+    """Await ``work``, but drop it when the client goes away. Raises ClientDisconnect then."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(left(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        leaving.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
 
 
 async def posted(request: Request) -> Callable[[], bytes]:

@@ -193,6 +193,28 @@ class PartialAnswer(SearchAnswer, frozen=True, kw_only=True):
     detail: str
 
 
+class ExportedAll(msgspec.Struct, frozen=True):
+    """How an export has ended: how many hits there were, of which generation, and whether no
+    shard was missing at any page.
+    """
+
+    documents: int
+    generation: str
+    complete: bool
+
+
+class ExportEnd(msgspec.Struct, frozen=True):
+    """The last line of an export that was not cut off."""
+
+    end: ExportedAll
+
+
+class ExportError(msgspec.Struct, frozen=True):
+    """The last line of an export that could not go on."""
+
+    error: Problem
+
+
 class Suggestion(msgspec.Struct, frozen=True):
     """A way to go on, and how many documents have its last word."""
 

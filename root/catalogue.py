@@ -12,7 +12,17 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from root.bodies import DocumentAnswer, PartialAnswer, Problem, SearchAnswer, SuggestAnswer
+from root.bodies import (
+    DocumentAnswer,
+    ExportEnd,
+    ExportError,
+    Hit,
+    PartialAnswer,
+    Problem,
+    SearchAnswer,
+    SuggestAnswer,
+)
+from root.export_pages import ExportRequest
 from root.requests import Order, SearchRequest, SuggestRequest
 from root.states import (
     Alive,
@@ -26,6 +36,7 @@ from root.states import (
 
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
+NDJSON: Final = "application/x-ndjson"
 
 Header = Literal["Retry-After", "ETag"]
 
@@ -79,11 +90,14 @@ _FLEET: Final = {
         (PROBLEM,),
     ),
 }
+_DANGEROUS: Final = _problem(
+    "A query like this one has just ended or held up a leaf.", "Retry-After"
+)
 _SEARCH: Final = {
     200: Reply("The page.", (SearchAnswer,)),
     400: _BAD,
     410: _problem("The generation of the cursor is held no more."),
-    422: _problem("A query like this one has just ended or held up a leaf.", "Retry-After"),
+    422: _DANGEROUS,
     **_FLEET,
 }
 _BODY: Final = {
@@ -152,6 +166,27 @@ OPERATIONS: Final = (
         _SEARCH | _BODY,
         body=SearchRequest,
         bodies=_BODIES,
+    ),
+    Operation(
+        *("post", "/export", "export", "Everything that matches, one hit a line."),
+        {
+            200: Reply(
+                "Each line is one of these; the last one tells how it ended.",
+                (Hit, ExportEnd, ExportError),
+                (NDJSON,),
+            ),
+            400: _BAD,
+            **_BODY,
+            422: _DANGEROUS,
+            429: _problem("As many exports are running as may be.", "Retry-After"),
+            503: _problem("No shard has answered, and not for want of time."),
+            504: _problem("Too little was searched in time."),
+        },
+        body=ExportRequest,
+        bodies={
+            "words": {"q": "json", "fields": ["name"]},
+            "filtered": {"q": "*", "filter": [{"field": "kind", "equals": "function"}]},
+        },
     ),
     Operation(
         *("get", "/suggest", "suggest", "Ways to go on with what is typed."),

@@ -87,12 +87,13 @@ def page_of(pursuit: Pursuit, replies: Sequence[tuple[int, Hits]], window: Windo
 
 def next_cursor(pursuit: Pursuit, found: Finalists, page: Sequence[int]) -> str | None:
     """Return the cursor of what comes after a page of these ordinals, None where nothing does,
-    or where the page is at an offset.
+    or where the page is at an offset. With a shard missing, nobody knows how much there is: the
+    next page may turn out to be empty then.
     """
     if pursuit.request.offset or not page:
         return None
     position = _after(pursuit, found, page)
-    if position.shown >= found.total:
+    if position.shown >= found.total and not pursuit.missing:
         return None
     return written(Cursor(pursuit.view.card.generation, pursuit.asked, position))
 

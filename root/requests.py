@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -85,16 +85,24 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     do: Deed
 
 
+_Body = TypeVar("_Body", bound=msgspec.Struct)
+
+
 def search_from_json(body: bytes) -> SearchRequest:
     """Return the request in a POST body."""
+    return checked(decoded(body, SearchRequest))
+
+
+def decoded(body: bytes, of: type[_Body]) -> _Body:
+    """Return a body of JSON as what it is to be. Raises BadRequest."""
     try:
-        request = msgspec.json.decode(body, type=SearchRequest)
+        request = msgspec.json.decode(body, type=of)
         json.loads(body, object_pairs_hook=_each_once)
     except msgspec.ValidationError as error:
         raise _named(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest("body", f"is not valid JSON: {error}") from None
-    return _checked(request)
+    return request
 
 
 def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,7 +122,7 @@ def search_from_query_string(query_string: bytes) -> SearchRequest:
         request = msgspec.convert(values, SearchRequest)
     except msgspec.ValidationError as error:
         raise _named(str(error)) from None
-    return _checked(request)
+    return checked(request)
 
 
 def suggest_from_query_string(query_string: bytes) -> SuggestRequest:
@@ -156,7 +164,8 @@ def _unquoted(raw: bytes, field: str) -> str:
         raise BadRequest(field, "is not valid UTF-8") from None
 
 
-def _checked(request: SearchRequest) -> SearchRequest:
+def checked(request: SearchRequest) -> SearchRequest:
+    """Return a request whose members go together. Raises BadRequest."""
     if (request.q is None) == (request.query is None):
         raise BadRequest("q", "give either q (words) or query (a tree), one of the two")
     if request.strict and request.q is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import msgspec
 
@@ -32,6 +32,8 @@ def _words(query: Query) -> Iterator[str]:
                 yield from _words(child)
         case Prefix() | Fuzzy() | Range() | All():
             pass
+        case _:
+            assert_never(query)
 
 
 def meant(query: Query, replies: Iterable[tuple[int, Documents]]) -> str | None:

@@ -23,7 +23,7 @@ PURE: Final = (
     *(f"root.{name}" for name in DECISIONS),
     *("root.query", "root.requests", "root.pursuit", "root.answer", "root.rehearsal"),
     *("root.shapes", "root.canary", "root.language", "root.printing", "root.live", "root.slow"),
-    *("root.openapi", "root.catalogue", "root.bodies", "root.states"),
+    *("root.openapi", "root.export_pages", "root.catalogue", "root.bodies", "root.states"),
     *("root.selection", "root.facets", "root.ordering", "root.cursor", "root.paging"),
     *("root.suggesting", "root.reading", "leaf.suggestion"),
     *("leaf.chance", "leaf.laws", "leaf.interference"),

@@ -6,9 +6,10 @@
     cold    the pages of a leaf's index files are dropped from memory, again and again
 
 Which leaf, when and for how long is drawn from the seed. Two roots, hedging off and ``adaptive``,
-ask the same leaves the same queries at the same rate, half a period apart, so both meet the same
-trouble. Only processes that the benchmark has started are touched, and everything is put back at
-the end, and on Ctrl-C.
+ask the same leaves the same queries at the same rate, by turns, so both meet the same trouble;
+each begins at another one of the queries, so that neither finds them warm from the other. Only
+processes that the benchmark has started are touched, and everything is put back at the end, and
+on Ctrl-C.
 
 Load generator, roots, leaves and what troubles them share the machine's processors: a hog takes
 time from everybody. Pages that a leaf has mapped stay in memory, whatever is asked; how many were
@@ -230,7 +231,11 @@ async def _kind(
     try:
         await asyncio.gather(
             *(
-                open_loop(_schedule(plan, place), _sender(client, queries), recorders[name])
+                open_loop(
+                    _schedule(plan, place),
+                    _sender(client, _turned(queries, place)),
+                    recorders[name],
+                )
                 for place, (name, client) in enumerate(clients.items())
             )
         )
@@ -249,6 +254,12 @@ def _schedule(plan: Plan, place: int) -> Schedule:
     late_s = place / (plan.rate_per_s * len(ARMS))
     even = constant(plan.rate_per_s, plan.seconds)
     return Schedule(tuple(at_s + late_s for at_s in even.send_at_s))
+
+
+def _turned(queries: Sequence[str], place: int) -> Sequence[str]:
+    """The same queries from another one on: who asks what has just been asked finds it warm."""
+    by = place * len(queries) // len(ARMS)
+    return [*queries[by:], *queries[:by]]
 
 
 def _sender(client: Client, queries: Sequence[str]) -> Callable[[int], Awaitable[Fate]]:

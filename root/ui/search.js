@@ -10,7 +10,7 @@ const TITLES = ["name", "title", "headline"];
 const SNIPPETS_MAX = 3;
 const TEXT_MAX = 240;
 const FACETS_MAX = 4;
-const VALUES_SHOWN = 8;
+const VALUES_SHOWN = 5;
 
 const EXAMPLES = ["parse json", '"context manager"', "name:open", "+thread -lock"];
 
@@ -124,7 +124,7 @@ function show(search, response, body) {
   byId("race").replaceChildren(...waterfall(body));
 }
 
-function summary({ total, coverage, took_ms: took }) {
+function summary({ total, coverage, took_ms: took, did_you_mean: better }) {
   const atLeast = total.relation === "gte" ? "at least " : "";
   const found = total.value ? `${atLeast}${plural(total.value, "hit")}` : "Nothing found";
   const parts = [el("strong", {}, found), took ? ` in ${ms(took)} ms` : ""];
@@ -132,6 +132,7 @@ function summary({ total, coverage, took_ms: took }) {
     ? `all ${plural(coverage.documents, "document")} searched`
     : `${count(coverage.searched)} of ${plural(coverage.documents, "document")} searched`;
   parts.push(el("span", { class: "sep", "aria-hidden": "true" }, "·"), searched);
+  if (better) parts.push(". Did you mean ", linkTo(better), "?");
   const jump = () => byId("race-title").scrollIntoView();
   parts.push(el("button", { type: "button", class: "link to-race", onclick: jump }, "See the race"));
   return parts;

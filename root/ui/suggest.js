@@ -3,6 +3,8 @@
 import { count, el } from "./dom.js";
 
 const PAUSE_MS = 120;
+const SHOWN = 8;
+const PREFIX_MAX = 256; // docs/api.md
 
 export function suggest(input, list, choose) {
   let timer = 0;
@@ -23,12 +25,12 @@ export function suggest(input, list, choose) {
   input.form.addEventListener("submit", close);
 
   async function look() {
-    const prefix = input.value.trim();
+    const prefix = input.value.trimStart().slice(-PREFIX_MAX);
     asked?.abort();
     if (!prefix) return close();
     asked = new AbortController();
     try {
-      const answer = await fetch(`suggest?${new URLSearchParams({ prefix })}`, { signal: asked.signal });
+      const answer = await fetch(`suggest?${new URLSearchParams({ prefix, k: SHOWN })}`, { signal: asked.signal });
       const body = answer.ok ? await answer.json() : {};
       open(body.suggestions ?? []);
     } catch {
@@ -46,8 +48,8 @@ export function suggest(input, list, choose) {
   }
 
   function option(entry, i) {
-    const text = entry.text ?? entry.term ?? String(entry);
-    const times = entry.count === undefined ? null : el("span", { class: "number quiet" }, count(entry.count));
+    const { text } = entry;
+    const times = entry.documents === undefined ? null : el("span", { class: "number quiet" }, count(entry.documents));
     // mousedown comes before the blur that closes the list
     const take = (event) => {
       event.preventDefault();
@@ -68,7 +70,10 @@ export function suggest(input, list, choose) {
   function pressed(event) {
     if (list.hidden) return;
     const options = [...list.children];
-    if (event.key === "Escape") close();
+    if (event.key === "Escape") {
+      event.preventDefault(); // it would empty the field as well
+      close();
+    }
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;

@@ -49,6 +49,17 @@ def test_arms_differ_by_more_than_their_colour(tmp_path: Path) -> None:
     assert plots.colours(["adaptive@0.05"])["adaptive@0.05"] == plots.COLOURS["adaptive"]
 
 
+def test_lines_join_points_by_name(tmp_path: Path) -> None:
+    """At the values given, on the axes asked for."""
+    with plots.page(tmp_path / "p.png", "") as (axes,):
+        plots.lines(axes, {"off": [(1, 10), (2, 20)], "new": []}, "T", "x", "y", log="y")
+        assert [np.asarray(line.get_ydata()).tolist() for line in axes.get_lines()] == [
+            [10, 20],
+            [],
+        ]
+        assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
+
+
 def test_bars_stand_beside_the_published_ones(tmp_path: Path) -> None:
     """One for the published figure where there is one, one for each arm, with its interval."""
     figures = [

@@ -87,6 +87,19 @@ def test_an_empty_run_has_a_summary() -> None:
     assert Recorder().summary().requests == 0
 
 
+def test_recorders_add_up() -> None:
+    """Two halves of a run come to the whole: latencies, lags, fates and what was not sent."""
+    whole, halves = Recorder(), (Recorder(), Recorder())
+    for number in range(100):
+        for recorder in (whole, halves[number % 2]):
+            recorder.record("complete" if number % 3 else "error", number / 100)
+            recorder.record_lag(number / 1e4)
+    for recorder in (whole, halves[0]):
+        recorder.record_unsent()
+    halves[0].add(halves[1])
+    assert halves[0].summary() == whole.summary()
+
+
 def test_a_request_belongs_to_the_phase_it_was_meant_for() -> None:
     """A phase begins at its time, that time included."""
     phases = Phases({"before": 0, "after": 10})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ('{"at_s": 1, "method": "GET"}', "line 1: Object missing required field `path`"),
         ('{"at_s": 1, "method": "GET", "path": "/", "at": 1}', "unknown field `at`"),
         (
-            '{"at_s": 2, "method": "GET", "path": "/"}\n\n{"at_s": 1, "method": "GET", "path": "/"}',
+            "\n".join(f'{{"at_s": {at_s}, "method": "GET", "path": "/"}}\n' for at_s in (2, 1)),
             "line 3: earlier than the one before",
         ),
     ],
@@ -48,10 +49,9 @@ def test_a_script_that_cannot_be_played_says_where_and_why(
     """File, line, and what is wrong with it."""
     path = tmp_path / "run.jsonl"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ScriptError, match=".") as error:
+    with pytest.raises(ScriptError, match=re.escape(said)) as error:
         script.read(path)
     assert str(path) in str(error.value)
-    assert said in str(error.value)
 
 
 def test_a_script_has_a_longest_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

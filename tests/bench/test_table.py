@@ -154,6 +154,7 @@ def test_copies_that_were_dropped_unstarted_are_no_extra_load() -> None:
     whole = answer(1, 0.0)
     whole["trace"][0]["attempts"] += [
         attempt(0, URLS[1], 5.0, kind="tied", fate="cancelled", reason="twin_began"),
+        attempt(2, URLS[1], 5.0, kind="tied", fate="in_flight", service_ms=None),
         attempt(1, URLS[0], 5.0, kind="hedge", fate="lost"),
     ]
     arm = measured([whole])

@@ -16,7 +16,7 @@ from bench.fleet import Fleet
 from tests.browser.chromium import DESKTOP, context, executable, launched
 from tests.browser.troubled import troublesome, warm
 
-REQUIRED: Final = os.environ.get("BROWSER_TESTS") == "required"
+REQUIRED: Final = os.environ.get("EVERY_TEST") == "required"
 """Where they must not be left out for want of a browser."""
 
 WORDS: Final = ("river", "stone", "heron", "willow", "bridge", "reed", "otter", "mill")

@@ -19,20 +19,31 @@ QUERIES: Final = (
     *("json", "parse error", "open file", "thread lock", "path name", "list of strings"),
     *("context manager", "read bytes", "http header", "sort key", "random number", "time zone"),
 )
+HEDGED: Final = '.legs .try[data-kind="hedge"][data-fate="won"][data-phase="search"]'
 SLOW: Final = 1
-TRIES_MAX: Final = 40
+TRIES: Final = 4
+ROUNDS_MAX: Final = 10
 WATCHED_S: Final = 20.0
 EVERY_S: Final = 0.04
 
 
 def race(page: Any, fleet: Fleet, file: Path) -> None:
-    """The search view, of a query of which a hedge has won over the slow leaf."""
-    for _ in range(TRIES_MAX):
-        page.goto(f"{fleet.root_url}/?q=parse+json")
-        page.wait_for_selector(".leg")
-        hedges = page.locator('.legs .try[data-kind="hedge"][data-fate="won"]').count()
-        if 1 <= hedges <= 6:
-            page.screenshot(path=file)
+    """The search view, of a query of which a hedge has won over the slow leaf.
+
+    A leaf that has been slow for a while is on probation and not asked, so it is made slow anew.
+    """
+    for _ in range(ROUNDS_MAX):
+        trouble(fleet, SLOW, "slow")
+        for _ in range(TRIES):
+            page.goto(f"{fleet.root_url}/?q=parse+json")
+            page.wait_for_selector(".leg")
+            hedged = page.locator(HEDGED).count() > 0
+            if hedged:
+                page.screenshot(path=file)
+                break
+        trouble(fleet, SLOW, "quicken")
+        warm(fleet, list(QUERIES))
+        if hedged:
             return
     raise SystemExit("no query was hedged as it should be for the picture")
 
@@ -62,17 +73,14 @@ def main(folder: Path) -> None:
             for name, (size, dark, scale) in looks.items()
         }
         for name, window in windows.items():
-            trouble(fleet, SLOW, "slow")
             race(window.new_page(), fleet, folder / f"race-{name}.png")
-            trouble(fleet, SLOW, "quicken")
-            warm(fleet, list(QUERIES))
         pages = {name: window.new_page() for name, window in windows.items()}
         for page in pages.values():
             page.goto(f"{fleet.root_url}/#live")
         trouble(fleet, SLOW, "slow")
         busy(fleet)
         for name, page in pages.items():
-            page.wait_for_selector('.leaf[data-heat="3"]')
+            page.wait_for_selector('.leaf:is([data-heat="2"], [data-heat="3"])')
             page.screenshot(path=folder / f"live-{name}.png", full_page=name.startswith("phone"))
 
 

@@ -28,7 +28,7 @@ TRIES_MAX: Final = 20
 
 def ask(page: Any, q: str) -> None:
     """Type a query and wait for its answer."""
-    page.get_by_role("searchbox", name="Search the index").fill(q)
+    page.get_by_label("Search the index").fill(q)
     page.keyboard.press("Enter")
     page.wait_for_selector(".leg")
 
@@ -74,6 +74,25 @@ def test_nothing_found_is_said(opened: Opened) -> None:
     assert "Nothing found" in page.locator("#status").inner_text()
 
 
+def test_suggestions_come_while_one_types(opened: Opened) -> None:
+    """The keyboard chooses one; Escape sends them away."""
+    page = opened()
+    field = page.get_by_role("combobox", name="Search the index")
+    field.press_sequentially("will")
+    first = page.get_by_role("option").first
+    expect(first).to_contain_text("willow")
+    field.press("Escape")
+    expect(first).to_be_hidden()
+    field.press_sequentially("o")
+    expect(first).to_be_visible()
+    field.press("ArrowDown")
+    assert field.get_attribute("aria-activedescendant") == first.get_attribute("id")
+    field.press("Enter")
+    page.wait_for_selector(".leg")
+    assert "q=willow" in page.url
+    expect(page.get_by_role("listbox")).to_be_hidden()
+
+
 def test_facets_count_what_hits_have_and_keep_to_it(opened: Opened) -> None:
     """A value leads to as many hits as it says, in an address of its own; its chip leads back."""
     page = opened("/?q=heron")
@@ -104,7 +123,7 @@ def test_what_is_missing_is_said(opened: Opened, fleet: Fleet) -> None:
     answer["total"]["relation"] = "gte"
     answer["trace"] = []
     page.route("**/search?*", lambda route: route.fulfill(json=answer))
-    page.get_by_role("searchbox").fill("reed")
+    page.get_by_label("Search the index").fill("reed")
     page.keyboard.press("Enter")
     alert = page.get_by_role("alert").inner_text()
     assert f"2 of {SHARDS} shards are missing" in alert

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.__main__ import main
-from bench.fleet import POLL_S
+from bench.fleet import POLL_S, Fleet
 
 pytestmark = pytest.mark.live
 
@@ -98,6 +98,17 @@ def test_trouble_made_of_real_leaves_is_over_afterwards(index: Path, tmp_path: P
             assert set(arm["summary"]["fates"]) == {"complete"}
     assert not commands_with("while True: pass")
     assert not list(Path(tempfile.gettempdir()).glob("hedgerow-fleet-*-indexes"))
+
+
+def test_load_is_recorded_and_replayed(fleet: Fleet, tmp_path: Path) -> None:
+    """A root answers every request of a ramp; the replay sends as many again."""
+    url, script = f"{fleet.root_url}/search?q=a", tmp_path / "run.jsonl"
+    first = quick(tmp_path, "load", url, "--ramp", "5:50:1", "--record", str(script))
+    assert set(first["statuses"]) == {"200"}
+    assert first["summary"]["fates"] == {"complete": first["summary"]["requests"]}
+    again = quick(tmp_path, "load", fleet.root_url, "--replay", str(script))
+    assert again["statuses"] == first["statuses"]
+    assert "run.jsonl" in again["header"]["load"]
 
 
 def test_a_missing_index_is_one_sentence(tmp_path: Path) -> None:

@@ -98,6 +98,17 @@ def test_a_sorted_page_goes_on_after_its_last_row() -> None:
     assert pursuit.last_row is None
 
 
+def test_nobody_knows_where_hits_end_while_a_shard_is_missing() -> None:
+    """There is a next page then, and after an empty one there is none."""
+    pursuit = pursuit_of(SORTED, k=2)
+    pursuit.missing[1] = "timeout"
+    found = page_of(pursuit, [(0, hits([[[1], [3]], [4, 5]], 2))], Window(0, 2))
+    assert found.total == 2
+    assert next_cursor(pursuit, found, [4, 5]) is not None
+    nothing = page_of(pursuit, [(0, hits([[], []], 2))], Window(0, 2))
+    assert next_cursor(pursuit, nothing, []) is None
+
+
 def test_a_page_by_score_goes_on_with_what_was_left_out() -> None:
     """Facets are counted on the way."""
     pursuit = pursuit_of(Selection(facets=(TermsCount("n"),)), k=1)

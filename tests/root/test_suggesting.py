@@ -68,3 +68,9 @@ def test_suggestions_have_their_counts() -> None:
         {"text": "parser", "documents": 7},
         {"text": "parse", "documents": 7},
     ]
+
+
+def test_the_table_of_nodes_is_complete() -> None:
+    """What is no node of a query is a fault of ours."""
+    with pytest.raises(AssertionError):
+        words_of("json")  # type: ignore[arg-type]

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
 from jsonschema import Draft202012Validator
 
+from root.catalogue import NDJSON
 from tests.sim.serving import Answer
 
 ANYWHERE: Final = {404, 405}
@@ -39,6 +41,10 @@ class Contract:
             return
         medium = answer.headers["content-type"].partition(";")[0]
         schema = told["content"][medium]["schema"]
+        if medium == NDJSON:
+            for line in answer.body.splitlines():
+                self._fits(orjson.loads(line), schema)
+            return
         self._fits(answer.json if "json" in medium else answer.body.decode(), schema)
 
     def fits(self, value: Any, name: str) -> None:

@@ -13,7 +13,7 @@ import orjson
 from bench.simulation.scripted import Leg, takes_about
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from index_data.build import Built, build
-from index_data.manifest import Field
+from index_data.manifest import Field, GenerationCard
 from index_data.oracle import Oracle
 from index_data.sources import BadLine, Collection, Document
 from leaf.protocol import Documents, FetchBody, Hits, LookupBody, SearchBody
@@ -79,6 +79,11 @@ class RealIndex:
     def of(cls, folder: Any, size: int, seed: str) -> RealIndex:
         """Build it."""
         return cls(build(collection(size, seed), folder, SHARDS))
+
+    @property
+    def card(self) -> GenerationCard:
+        """The generation."""
+        return self.generation.card
 
     def answer(self, leg: Leg, queue_us: int, service_us: int) -> Hits | Documents:
         """Reply as a leaf does."""

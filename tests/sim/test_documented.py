@@ -83,6 +83,39 @@ def test_every_example_of_a_body_is_answered(library: Library) -> None:
     served(body, index=library)
 
 
+def test_every_example_of_an_export_is_answered(library: Library) -> None:
+    """To its end, and so is the one that the page shows."""
+
+    async def body(serving: Served) -> None:
+        contract = await contract_of(serving)
+        media = contract.document["paths"]["/export"]["post"]["requestBody"]["content"]
+        examples = [each["value"] for each in media["application/json"]["examples"].values()]
+        examples += map(orjson.loads, re.findall(r"/export -d '([^']+)'", PAGE))
+        assert len(examples) >= 3
+        for example in examples:
+            contract.fits(example, "ExportRequest")
+            answer = await serving.client.post("/export", example)
+            assert answer.status == 200, (example, answer.body)
+            contract.check("post", "/export", answer)
+            *hits, last = map(orjson.loads, answer.body.splitlines())
+            assert hits
+            assert last["end"]["documents"] == len(hits)
+
+    served(body, index=library)
+
+
+def test_the_ends_of_an_export_on_the_page_are_of_the_documented_shape() -> None:
+    """One that has come to its end, and one that could not go on."""
+
+    async def body(serving: Served) -> None:
+        contract = await contract_of(serving)
+        end, error = blocks(section(PAGE, "Exporting: `POST /export`"), "json")
+        contract.fits(orjson.loads(end), "ExportEnd")
+        contract.fits(orjson.loads(error), "ExportError")
+
+    served(body)
+
+
 def typed() -> list[str]:
     """Every query in the table of what a person types."""
     table = section(PAGE, "What a person types")
