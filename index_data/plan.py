@@ -104,6 +104,22 @@ Plan: TypeAlias = Leaf | Group | Best | Nothing
 NOTHING: Final = Nothing()
 
 
+def label_of(leaf: Leaf) -> tuple[str, str]:
+    """Return the field of a leaf and what it looks for there, as people read it."""
+    match leaf:
+        case Clause():
+            return leaf.field, " ".join(leaf.tokens)
+        case Alike():
+            ending = "*" if leaf.open_ended else f"~{leaf.distance}"
+            return leaf.field, " ".join(leaf.tokens) + ending
+        case Within():
+            low, high = ("*" if end is None else str(end) for end in (leaf.low, leaf.high))
+            opening, closing = "{" if leaf.low_open else "[", "}" if leaf.high_open else "]"
+            return leaf.field, f"{opening}{low} TO {high}{closing}"
+        case Everything():
+            return "", "*"
+
+
 def numbered(plan: Plan, *, wanted_only: bool = False) -> Iterator[Leaf | Best]:
     """Yield the leaves of a plan and every Best in it; ``wanted_only`` leaves out the excluded."""
     match plan:

@@ -190,8 +190,12 @@ class FetchPlan(NamedTuple):
 
     def answer(self, shard: HeldShard, leg: int) -> Reply:
         """Return the documents, each in the order of FetchedDocument."""
-        body = self.body
-        found = shard.fetch(self.prepared, self.ordinals[leg], body.fields, body.highlight)
+        body, ordinals = self.body, self.ordinals[leg]
+        found = shard.fetch(self.prepared, ordinals, body.fields, body.highlight)
+        if body.explain and self.prepared is not None:
+            explained = shard.explain(self.prepared, ordinals)
+            for document, explanation in zip(found, explained, strict=True):
+                document.explanation = explanation
         check_finite([document.score for document in found])
         return ([msgspec.structs.astuple(document) for document in found],)
 

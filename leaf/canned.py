@@ -66,6 +66,15 @@ class CannedShard:
         """Return a document a name long for each ordinal."""
         return [self._document(ordinal) for ordinal in ordinals]
 
+    def explain(
+        self,
+        prepared: Any,  # noqa: ARG002
+        ordinals: Sequence[int],
+        /,
+    ) -> list[list[tuple[str, str, float]]]:
+        """Explain nothing: no score has a reason."""
+        return [[] for _ in ordinals]
+
     def lookup(self, document_id: str, /) -> list[int]:
         """Return the ordinal that the id spells, where this shard has it."""
         number = document_id.removeprefix("canned-")

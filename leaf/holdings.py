@@ -45,6 +45,11 @@ class HeldShard(Protocol):
     ) -> Sequence[FetchedDocument]:
         """Return these documents, in this order."""
 
+    def explain(
+        self, prepared: Any, ordinals: Sequence[int], /
+    ) -> Sequence[list[tuple[str, str, float]]]:
+        """Return what the scores of these documents are made of, as FetchedDocument has it."""
+
     def lookup(self, document_id: str, /) -> list[int]:
         """Return the ordinals of the documents with this id: one or none."""
 

@@ -190,12 +190,13 @@ class FetchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Phase two: final scores, stored fields and highlights of documents named by ordinal.
 
     ``fields`` None means all stored fields. ``highlight`` names the text fields to cut
-    snippets from. ``query`` None means no score and no snippet (a look-up by id).
+    snippets from. ``query`` None, a look-up by id, has no score, no snippet, nothing to explain.
     """
 
     query: Query | None
     fields: tuple[str, ...] | None = None
     highlight: tuple[str, ...] = ()
+    explain: bool = False
 
 
 class LookupBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -234,10 +235,9 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``kind`` says how ``body`` is read: ``search`` SearchBody, ``fetch`` FetchBody, ``lookup``
     LookupBody, ``suggest`` leaf.suggestion.SuggestBody. ``ordinals[i]`` (fetch only) lists the
-    documents of ``shards[i]``.
-    ``query`` is the root's number of the query, which its legs on all leaves have in common;
-    only injected trouble looks at it. ``trace`` is the ``traceparent`` of its caller, if it has
-    one, for the leaf's log.
+    documents of ``shards[i]``. ``query`` is the root's number of the query, which its legs on all
+    leaves have in common; only injected trouble looks at it. ``trace`` is the ``traceparent`` of
+    its caller, if it has one, for the leaf's log.
     """
 
     kind: Kind
@@ -308,13 +308,14 @@ def ranked(scores: Sequence[float], ordinals: Sequence[int]) -> tuple[float, Any
 
 
 class FetchedDocument(msgspec.Struct, array_like=True, gc=False):
-    """One document: ``score`` is what one big index would give it."""
+    """One document. ``score``, as of one big index, is the sum of (field, text, share) if asked."""
 
     ordinal: int
     score: float
     id: str
     fields: dict[str, Any]
     highlights: dict[str, str]
+    explanation: list[tuple[str, str, float]] = []
 
 
 class Documents(msgspec.Struct, array_like=True, gc=False):

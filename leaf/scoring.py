@@ -79,17 +79,56 @@ def exact_score(
 def _score(node: _Node, parts: Mapping[int, Weighed | Choice]) -> float:
     if not node.description.startswith(_BOOST):
         return sum(_score(detail, parts) for detail in node.details)
-    number = int(node.description[len(_BOOST) :].split(maxsplit=1)[0]) - 1
-    part = parts[number]
+    part = parts[_number(node)]
     if isinstance(part, Choice):
         (union,) = node.details
         scores = [_score(detail, parts) for detail in union.details]
         best = max(scores)
         return best + part.tie_breaker * (sum(scores) - best)
+    return _weighed(node, part)
+
+
+def _weighed(node: _Node, part: Weighed) -> float:
     if part.average_length == 0.0:
         return part.factor
     frequency, length = _value(node, _FREQUENCY), _value(node, _LENGTH)
     return part.factor * bm25(frequency, length, part.average_length)
+
+
+def shares(
+    probe: tantivy.Query,
+    searcher: tantivy.Searcher,
+    document: int,
+    parts: Mapping[int, Weighed | Choice],
+) -> list[tuple[int, float]]:
+    """Return what each part of a plan adds to the exact score of a document, by its number."""
+    try:
+        explanation = probe.explain(searcher, tantivy.DocAddress(0, document))
+    except ValueError:  # as above
+        return []
+    return _shares(_NODE.decode(explanation.to_json()), parts)
+
+
+def _shares(node: _Node, parts: Mapping[int, Weighed | Choice]) -> list[tuple[int, float]]:
+    if not node.description.startswith(_BOOST):
+        return [share for detail in node.details for share in _shares(detail, parts)]
+    number = _number(node)
+    part = parts[number]
+    if isinstance(part, Weighed):
+        return [(number, _weighed(node, part))]
+    (union,) = node.details
+    scored = [(_score(detail, parts), _shares(detail, parts)) for detail in union.details]
+    best = max(range(len(scored)), key=lambda place: scored[place][0])
+    return [
+        (leaf, score if place == best else part.tie_breaker * score)
+        for place, (_, within) in enumerate(scored)
+        for leaf, score in within
+    ]
+
+
+def _number(node: _Node) -> int:
+    """Return the number of the part of the plan that a boost marks."""
+    return int(node.description[len(_BOOST) :].split(maxsplit=1)[0]) - 1
 
 
 def _value(node: _Node, beginning: str) -> float:

@@ -31,13 +31,13 @@ from index_data.manifest import (
     verify,
     verify_shard,
 )
-from index_data.plan import Clause
+from index_data.plan import Clause, label_of, leaves_of
 from index_data.schema import ID_FIELD, tantivy_schema
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
 from leaf.compile import Prepared, prepare
 from leaf.protocol import FetchedDocument, Query
-from leaf.scoring import exact_score
+from leaf.scoring import exact_score, shares
 from leaf.selecting import Selected, select, selected
 from leaf.selection import Selection
 from leaf.snippets import SCAN_CHARS_MAX, Token, snippet
@@ -142,6 +142,25 @@ class Shard:
             source if fields is None else {name: source[name] for name in fields if name in source}
         )
         return FetchedDocument(ordinal, score, identity, chosen, highlights)
+
+    def explain(
+        self, prepared: Prepared, ordinals: Sequence[int]
+    ) -> list[list[tuple[str, str, float]]]:
+        """Return what the score of each document is made of: field, text and share of each part
+        of the query that adds to it. Raises LookupError for an ordinal that is not here.
+        """
+        if prepared.probe is None:
+            return [[] for _ in ordinals]
+        labels = {leaf.number: label_of(leaf) for leaf in leaves_of(prepared.plan)}
+        return [
+            [
+                (*labels[number], score)
+                for number, score in shares(
+                    prepared.probe, self._searcher, self._document_of(ordinal), prepared.parts
+                )
+            ]
+            for ordinal in ordinals
+        ]
 
     def _document_of(self, ordinal: int) -> int:
         document = bisect_left(self._ordinals, ordinal)

@@ -29,7 +29,7 @@ def search_body(
     view = pursuit.view
     page = _page(found, documents, pursuit.request.k)
     return {
-        "hits": [_hit(-c.negative_score, documents[c.ordinal]) for c in page],
+        "hits": [_hit(c, documents[c.ordinal], explain=pursuit.request.explain) for c in page],
         "total": {"value": found.total, "relation": "gte" if missing else "eq"},
         "facets": _facets(pursuit),
         "coverage": {
@@ -85,13 +85,20 @@ def _page(found: Finalists, documents: Mapping[int, FetchedDocument], k: int) ->
     return final[found.skip : found.skip + k]
 
 
-def _hit(score: float, document: FetchedDocument) -> dict[str, Any]:
-    return {
+def _hit(candidate: Candidate, document: FetchedDocument, *, explain: bool) -> dict[str, Any]:
+    hit: dict[str, Any] = {
         "id": document.id,
-        "score": score,
+        "score": -candidate.negative_score,
         "fields": document.fields,
         "highlights": document.highlights,
     }
+    if explain:
+        hit["shard"] = candidate.shard
+        hit["explanation"] = [
+            {"field": field, "text": text, "score": score}
+            for field, text, score in document.explanation
+        ]
+    return hit
 
 
 def _attempts(phases: Sequence[Phase]) -> dict[str, int]:

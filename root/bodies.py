@@ -26,13 +26,26 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 # --- a search ----------------------------------------------------------------------------
 
 
+class Share(msgspec.Struct, frozen=True):
+    """What one part of a query adds to a score; ``field`` is empty for what any document has."""
+
+    field: str
+    text: str
+    score: float
+
+
 class Hit(msgspec.Struct, frozen=True):
-    """One document of a page. ``highlights`` are HTML: text is escaped, matches stand in em."""
+    """One document of a page. ``highlights`` are HTML: text is escaped, matches stand in em.
+
+    ``shard`` and ``explanation`` are there where they were asked for.
+    """
 
     id: str
     score: float
     fields: dict[str, Any]
     highlights: dict[str, str]
+    shard: int | msgspec.UnsetType = msgspec.UNSET
+    explanation: list[Share] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Total(msgspec.Struct, frozen=True):

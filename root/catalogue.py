@@ -127,6 +127,7 @@ _EXAMPLE: Final[Mapping[str, Any]] = {
     "hedge": "adaptive",
     "priority": "interactive",
     "trace": True,
+    "explain": True,
 }
 
 _TREE: Final = {

@@ -64,6 +64,7 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     hedge: HedgeName | None = None
     priority: Priority = "interactive"
     trace: bool = False
+    explain: bool = False
 
 
 class SuggestRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -233,6 +234,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "hedge": _text,
     "priority": _text,
     "trace": _switch,
+    "explain": _switch,
 }
 
 

@@ -229,7 +229,7 @@ class Searches:
         highlight = request.highlight
         if highlight is None:
             highlight = _default_text_fields(pursuit.view) if query is not None else ()
-        body = msgspec.json.encode(FetchBody(query, request.fields, highlight))
+        body = msgspec.json.encode(FetchBody(query, request.fields, highlight, request.explain))
         outcome = await self._gather(
             pursuit, "fetch", "fetch", body, pursuit.deadline_s, found.by_shard()
         )

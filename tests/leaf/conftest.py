@@ -72,6 +72,11 @@ class FakeShard:
     ) -> list[FetchedDocument]:
         return [FetchedDocument(o, self.score, f"d{o}", self.fields, {}) for o in ordinals]
 
+    def explain(
+        self, prepared: Any, ordinals: Sequence[int], /
+    ) -> list[list[tuple[str, str, float]]]:
+        return [[("name", "document", self.score)] for _ in ordinals]
+
     def lookup(self, document_id: str, /) -> list[int]:
         return [self.ordinal] if document_id == f"d{self.ordinal}" else []
 
