@@ -8,7 +8,7 @@ from typing import Final
 import tantivy
 
 from index_data.manifest import Field, FieldType
-from index_data.schema import ORDINAL_FIELD
+from index_data.schema import ID_FIELD, ORDINAL_FIELD
 from leaf.errors import BadQuery
 from leaf.selection import ID, Among, Between, Condition, Present, SortKey, SortValue, Value
 
@@ -101,18 +101,20 @@ class FilterMaker:
             raise BadQuery(f"after: {error}") from error
 
     def _match(self, condition: Condition) -> tantivy.Query:
+        if isinstance(condition, Among) and condition.field == ID:
+            return self._among(condition, ID_FIELD)
         field = self.field(condition.field)
         match condition:
             case Among():
-                return self._among(condition)
+                return self._among(condition, condition.field)
             case Between():
                 return self._between(condition, field)
             case Present():
                 return tantivy.Query.exists_query(condition.field)
 
-    def _among(self, condition: Among) -> tantivy.Query:
+    def _among(self, condition: Among, name: str) -> tantivy.Query:
         terms = [
-            tantivy.Query.term_query(self._schema, condition.field, value, "basic")
+            tantivy.Query.term_query(self._schema, name, value, "basic")
             for value in condition.values
         ]
         if len(terms) == 1:

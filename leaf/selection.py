@@ -38,7 +38,7 @@ ID: Final = "_id"
 
 
 class Among(msgspec.Struct, frozen=True, tag="among", tag_field="type", forbid_unknown_fields=True):
-    """One of the field's values is one of these."""
+    """One of the field's values is one of these; of ID, the id is."""
 
     field: str
     values: Annotated[tuple[Value, ...], msgspec.Meta(min_length=1, max_length=VALUES_MAX)]

@@ -36,6 +36,7 @@ from index_data.schema import ID_FIELD, tantivy_schema
 from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
 from leaf.compile import Prepared, prepare
+from leaf.likeness import telling
 from leaf.protocol import FetchedDocument, Query
 from leaf.scoring import exact_score, shares
 from leaf.selecting import Selected, select, selected
@@ -191,6 +192,11 @@ class Shard:
         query = tantivy.Query.term_query(self._schema, ID_FIELD, document_id, "basic")
         return [self._ordinals[place.doc] for _, place in self._searcher.search(query, 1).hits]
 
+    def source(self, ordinal: int) -> dict[str, Any]:
+        """Return the stored fields of a document. Raises LookupError where it is not here."""
+        found: dict[str, Any] = orjson.loads(stored(self._searcher, self._document_of(ordinal))[1])
+        return found
+
     def spelled(self, field: str, term: str) -> str:
         """Return a term of a text field as the first document that has it spells it, in small
         letters; the term itself where none here has it.
@@ -215,6 +221,7 @@ class Generation:
         self.leaving: Mapping[int, int] = {}
         self._schema = schema = tantivy_schema(manifest.fields)
         self._fields = fields = manifest.fields
+        self._statistics = statistics
         self._words = Words(fields, statistics)
 
         # It must not know this object: what is in a cycle, and frozen when that was last done,
@@ -295,6 +302,10 @@ class Generation:
             meant = self._words.meant(word)
             if meant is not None:
                 found.append(FetchedDocument(0, float(meant[1]), meant[0], {"for": word}, {}))
+        if body.like is not None:
+            for ordinal in shard.lookup(body.like):
+                words = telling(self._fields, self._statistics, shard.source(ordinal))
+                found.append(FetchedDocument(ordinal, 0.0, body.like, {"words": words}, {}))
         return found
 
     def prepare(self, query: Query) -> Prepared:

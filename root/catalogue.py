@@ -55,7 +55,8 @@ class Operation(NamedTuple):
 
     ``query`` is the struct whose members are the parameters of the query string, ``path_is``
     says what a parameter in the path is, ``body`` is what is sent. ``example`` are values of
-    parameters, ``bodies`` whole bodies by what they show.
+    parameters, ``bodies`` whole bodies by what they show. ``instead`` are parameters that may be
+    given in place of the required one, with an example of each.
     """
 
     method: Literal["get", "post"]
@@ -65,6 +66,7 @@ class Operation(NamedTuple):
     replies: Mapping[int, Reply]
     query: type[msgspec.Struct] | None = None
     required: str | None = None
+    instead: Mapping[str, Any] = {}
     without: frozenset[str] = frozenset()
     path_is: str = ""
     body: type[msgspec.Struct] | None = None
@@ -96,6 +98,7 @@ _DANGEROUS: Final = _problem(
 _SEARCH: Final = {
     200: Reply("The page.", (SearchAnswer,)),
     400: _BAD,
+    404: _problem("No shard holds the document of `similar_to`."),
     410: _problem("The generation of the cursor is held no more."),
     422: _DANGEROUS,
     **_FLEET,
@@ -140,6 +143,7 @@ _TREE: Final = {
 _BODIES: Final[Mapping[str, Any]] = {
     "words": {"q": '+json "file like object"', "k": 3, "trace": True},
     "tree": {"query": _TREE},
+    "similar": {"similar_to": "json.dumps", "filter": [{"field": "year", "gte": 2000}]},
     "filtered": {"q": "json", "filter": [{"field": "kind", "one_of": ["class", "function"]}]},
     "sorted": {"q": "json", "sort": ["kind", "-_id"], "k": 5},
     "counted": {
@@ -158,6 +162,7 @@ OPERATIONS: Final = (
         _SEARCH,
         query=SearchRequest,
         required="q",
+        instead={"similar_to": "json.dumps"},
         without=frozenset({"query"}),
         example=_EXAMPLE,
     ),

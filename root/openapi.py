@@ -67,7 +67,7 @@ def document(served: Collection[tuple[str, str]], version: str) -> dict[str, Any
 def example_targets(operation: Operation) -> list[str]:
     """Return paths, with their query strings, that show a GET: one for each parameter.
 
-    Each has what is required beside it.
+    Each has what is required beside it, or stands in its place.
     """
     if operation.query is None:
         values = {name: quote(str(value), safe="") for name, value in operation.example.items()}
@@ -76,8 +76,11 @@ def example_targets(operation: Operation) -> list[str]:
     needed = {name: text for name, text in written.items() if name == operation.required}
     rest = {name: text for name, text in written.items() if name not in needed}
     alone = "&".join(f"{name}={text}" for name, text in needed.items())
-    return [f"{operation.path}?{alone}"] + [
-        f"{operation.path}?{alone}&{name}={text}" for name, text in rest.items()
+    other = operation.instead
+    return [
+        f"{operation.path}?{alone}",
+        *(f"{operation.path}?{alone}&{name}={text}" for name, text in rest.items()),
+        *(f"{operation.path}?{name}={_written(value)}" for name, value in other.items()),
     ]
 
 
@@ -155,7 +158,8 @@ def _query_parameters(operation: Operation, schemas: Mapping[str, Any]) -> list[
 
 def _parameter(name: str, schema: Mapping[str, Any], operation: Operation) -> dict[str, Any]:
     """Describe how a member is written in a query string: names by comma, values as JSON."""
-    required = name == operation.required
+    required = name == operation.required and not operation.instead
+    examples = {**operation.instead, **operation.example}
     written: dict[str, Any] = {"name": name, "in": "query", "required": required}
     alone = _without_null(schema)
     match alone:
@@ -165,9 +169,9 @@ def _parameter(name: str, schema: Mapping[str, Any], operation: Operation) -> di
             written["content"] = {JSON: {"schema": alone}}
         case _:
             written["schema"] = alone
-    if name in operation.example:
+    if name in examples:
         target = written.get("content", {JSON: written})[JSON]
-        target["example"] = operation.example[name]
+        target["example"] = examples[name]
     return written
 
 

@@ -6,22 +6,28 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from index_data.manifest import Field
+from leaf.protocol import Query
 from root.errors import BadRequest
 from root.language import Reading, parse
 from root.query import check_tree, combined
 from root.requests import SearchRequest
 
 
-def understood(request: SearchRequest, fields: Iterable[Field]) -> Reading:
-    """Return the query of a request, as its options combine it. Raises BadRequest."""
+def understood(
+    request: SearchRequest, fields: Iterable[Field], likeness: Query | None = None
+) -> Reading:
+    """Return the query of a request, as its options combine it; ``likeness`` is that of a
+    request for what is similar to a document. Raises BadRequest.
+    """
     known = {field.name: field for field in fields}
     _check_highlight(request, known.values())
     if request.q is not None:
         reading = parse(request.q, known, strict=request.strict)
     else:
-        assert request.query is not None  # noqa: S101 (the request was validated)
-        check_tree(request.query, known)
-        reading = Reading(request.query)
+        query = request.query or likeness
+        assert query is not None  # noqa: S101 (the request was validated)
+        check_tree(query, known)
+        reading = Reading(query)
     if request.combine == "sum":
         return reading
     return replace(reading, query=combined(reading.query, request.tie_breaker))

@@ -37,7 +37,8 @@ Combine = Literal["sum", "best"]
 
 
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A search. Give ``q`` (words) or ``query`` (a tree), not both; only words can be ``strict``.
+    """A search. Give one of ``q`` (words), ``query`` (a tree) and ``similar_to`` (the id of a
+    document, which is itself left out); only words can be ``strict``.
 
     ``combine`` says what a text without a field counts: the sum of its fields, or the best of
     them and ``tie_breaker`` times the others.
@@ -48,6 +49,7 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     q: str | None = None
     query: Query | None = None
+    similar_to: str | None = None
     strict: bool = False
     combine: Combine = "sum"
     tie_breaker: TieBreaker = 0.0
@@ -166,8 +168,13 @@ def _unquoted(raw: bytes, field: str) -> str:
 
 def checked(request: SearchRequest) -> SearchRequest:
     """Return a request whose members go together. Raises BadRequest."""
-    if (request.q is None) == (request.query is None):
-        raise BadRequest("q", "give either q (words) or query (a tree), one of the two")
+    given = [request.q, request.query, request.similar_to]
+    if given.count(None) != len(given) - 1:
+        raise BadRequest(
+            "q", "give one of q (words), query (a tree) and similar_to (a document's id)"
+        )
+    if request.similar_to is not None:
+        check_text("similar_to", request.similar_to)
     if request.strict and request.q is None:
         raise BadRequest("strict", "is about q (words); a query tree is always read strictly")
     if request.tie_breaker and request.combine != "best":
@@ -218,6 +225,7 @@ def _json(name: str, text: str) -> Any:
 
 _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     "q": _text,
+    "similar_to": _text,
     "strict": _switch,
     "combine": _text,
     "tie_breaker": _number,

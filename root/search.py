@@ -46,6 +46,7 @@ from root.requests import SearchRequest, SuggestRequest
 from root.scatter import Ask, scatter
 from root.selection import cost_class_of, described, selection_of
 from root.shapes import subject_of
+from root.similar import query_like, without
 from root.slow import SlowQueries
 from root.suggesting import meant, suggestions, words_of
 from root.topology import View
@@ -56,6 +57,9 @@ log = logging.getLogger(__name__)
 FETCH_SHARE: Final = 0.2
 """Share of the time that phase one leaves to phase two: a fifth of the work is fetching, and
 hits that are never fetched are worth nothing."""
+
+LIKENESS_SHARE: Final = 0.3
+"""Share of a request's time for what its query is: to look up a document and its words."""
 
 TIE_BYTES: Final = 16
 """Who knows a tie can have its legs dropped: nobody guesses so many random bytes."""
@@ -91,7 +95,7 @@ class Searches:
     async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
         """Return the body of the answer. Raises CallerError or FleetError."""
         pursuit = self._pursue(request, now)
-        query = self._query(pursuit)
+        query = self._query(pursuit, await self._likeness(pursuit))
         rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
         try:
             found = await self._query_phase(pursuit, query)
@@ -123,7 +127,7 @@ class Searches:
     async def candidates(self, request: SearchRequest, now: float) -> Finalists:
         """Return what phase one alone comes to: who may be on the page, and the total."""
         pursuit = self._pursue(request, now)
-        return await self._query_phase(pursuit, self._query(pursuit))
+        return await self._query_phase(pursuit, self._query(pursuit, await self._likeness(pursuit)))
 
     async def document(self, document_id: str, now: float) -> dict[str, Any]:
         """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
@@ -244,6 +248,20 @@ class Searches:
             pursuit, "suggest", "suggest", encoded, deadline_s, without=others
         )
 
+    async def _likeness(self, pursuit: Pursuit) -> Query | None:
+        """Return the query for what is similar to a document, where that is asked for, and leave
+        the document out of what is selected.
+        """
+        document_id = pursuit.request.similar_to
+        if document_id is None:
+            return None
+        pursuit.selection = without(pursuit.selection, document_id)
+        deadline_s = pursuit.arrived_s + LIKENESS_SHARE * (pursuit.deadline_s - pursuit.arrived_s)
+        body = msgspec.json.encode(SuggestBody(like=document_id))
+        outcome = await self._gather(pursuit, "suggest", "likeness", body, deadline_s)
+        self._raise_where_nothing_answered(pursuit, outcome)
+        return query_like(document_id, outcome.replies, everywhere=not outcome.missing)
+
     async def _meant(self, pursuit: Pursuit, query: Query) -> str | None:
         """Return the query as it may have been meant: nobody waits long for that."""
         words = words_of(query)
@@ -329,8 +347,8 @@ class Searches:
             pursuit.position, pursuit.asked = cursor.position, cursor.asked
         return pursuit
 
-    def _query(self, pursuit: Pursuit) -> Query:
-        reading = understood(pursuit.request, pursuit.view.card.fields)
+    def _query(self, pursuit: Pursuit, likeness: Query | None) -> Query:
+        reading = understood(pursuit.request, pursuit.view.card.fields, likeness)
         pursuit.faults = reading.faults
         asked = fingerprint(reading.query, pursuit.selection)
         if pursuit.position is not None and pursuit.asked != asked:

@@ -246,7 +246,7 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(opened: Opened) -
     page = opened("/")
     page.wait_for_selector("#index:not(:empty)")
     names = []
-    for _ in range(6):
+    for _ in range(7):
         page.keyboard.press("Tab")
         seen = page.evaluate(
             "[document.activeElement.textContent.trim() || document.activeElement.id,"
@@ -254,4 +254,4 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(opened: Opened) -
         )
         names.append(seen[0])
         assert seen[1] == "solid", names
-    assert names == ["Skip to the content", "Hedgerow", "Search", "Live", "q", "Search"]
+    assert names == ["Skip to the content", "Hedgerow", "Search", "Live", "API", "q", "Search"]

@@ -37,6 +37,7 @@ def test_an_export_is_a_search_that_waits_behind_others() -> None:
 def test_an_export_has_the_members_of_a_search() -> None:
     """But for those that are about one page of it, or of answers only."""
     without = {"k", "offset", "cursor", "facets", "hedge", "priority", "trace"}
+    without |= {"explain", "similar_to"}
     search, export = SearchRequest.__struct_fields__, ExportRequest.__struct_fields__
     assert {*search} - {*export} == without
     assert not {*export} - {*search}

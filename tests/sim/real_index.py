@@ -18,6 +18,7 @@ from index_data.oracle import Oracle
 from index_data.sources import BadLine, Collection, Document
 from leaf.protocol import Documents, FetchBody, Hits, LookupBody, SearchBody
 from leaf.shard import Generation
+from leaf.suggestion import SuggestBody
 from root.budget import BudgetTerms
 from root.config import Settings
 from root.requests import search_from_json
@@ -104,6 +105,9 @@ class RealIndex:
             case "lookup":
                 found = shard.lookup(msgspec.json.decode(ask.body, type=LookupBody).id)
                 return Hits(*times, len(found), 0.0, _raw(([0.0] * len(found), found)))
+            case "suggest":
+                wanted_words = msgspec.json.decode(ask.body, type=SuggestBody)
+                return Documents(*times, self.generation.suggest(wanted_words, shard))
             case _:
                 fetch = msgspec.json.decode(ask.body, type=FetchBody)
                 scored = self.generation.prepare(fetch.query) if fetch.query else None

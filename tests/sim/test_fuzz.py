@@ -49,6 +49,9 @@ KNOWN: Final = {
     "sort": [*_NAMES[3:], *(f"-{name}" for name in _NAMES[3:]), "_id", "_score"],
 }
 
+LEFT_OUT: Final = {"cursor", "similar_to"}
+"""Chance finds no cursor, and no document beside words."""
+
 BODIES: Final = {"/search": "SearchRequest", "/export": "ExportRequest"}
 
 WORK_S: Final = 0.00001
@@ -95,10 +98,12 @@ def drawn(mode: GenerationMode) -> list[Case]:
 
 
 def pointed(schema: Any) -> Any:
-    """Return a schema that asks for fields that there are, now and then for others, and for no
-    cursor: what is drawn by chance alone hardly gets past the first check.
+    """Return a schema that asks for words, in fields that there are and now and then in others,
+    and for no cursor: what is drawn by chance alone hardly gets past the first check.
     """
     match schema:
+        case {"name": "q", "in": "query", "required": False}:
+            return {**schema, "required": True}
         case {"name": "highlight" | "fields" | "sort" as name, "schema": dict(given)}:
             return {**schema, "schema": {**given, "items": {"enum": KNOWN[name]}}}
         case dict():
@@ -109,17 +114,17 @@ def pointed(schema: Any) -> Any:
                 if name in KNOWN and "default" in value
                 else pointed(value)
                 for name, value in schema.items()
-                if name != "cursor"
+                if name not in LEFT_OUT
             }
         case list():
-            return [pointed(each) for each in schema if not is_cursor(each)]
+            return [pointed(each) for each in schema if not is_left_out(each)]
         case _:
             return schema
 
 
-def is_cursor(parameter: Any) -> bool:
-    """Whether that is the parameter of a query string."""
-    return isinstance(parameter, dict) and parameter.get("name") == "cursor"
+def is_left_out(parameter: Any) -> bool:
+    """Whether that is a parameter of a query string that is not to be drawn."""
+    return isinstance(parameter, dict) and parameter.get("name") in LEFT_OUT
 
 
 def made_of(case: Any) -> Case:
