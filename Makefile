@@ -28,8 +28,8 @@ run: $(VENV)/.ready
 	@PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" exec honcho start
 
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest
-	$(BIN)/python -m pytest --quiet tests/root --cov
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore tests/root
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --quiet tests/root --cov
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check
