@@ -67,6 +67,7 @@ RUNS: Final[Mapping[str, Sequence[Run]]] = {
     "pressure": [Run("pressure", (), ("--seconds", "8"))],
     "fanout": [Run("fanout")],
     "search": [Run("search", (), ("--rate", "50"))],
+    "watching": [Run("watching", (), ("--rounds", "6"))],
     "agree": [Run("agree", (), ("--queries", "200"))],
     "chaos": [Run("chaos", ("--rate", "100"), ("--rate", "50"))],
     "simulate": [Run("simulate", (), ("--queries", "1000"))],

@@ -31,7 +31,7 @@ def quick(folder: Path, *command: str) -> Any:
     return orjson.loads(path.read_bytes())
 
 
-@pytest.mark.parametrize("experiment", ["search", "agree", "chaos"])
+@pytest.mark.parametrize("experiment", ["search", "agree", "chaos", "watching"])
 def test_an_experiment_runs_and_writes_its_result(
     experiment: str, index: Path, tmp_path: Path
 ) -> None:
