@@ -60,6 +60,20 @@ def test_arms_are_measured_over_the_same_leaves(command: tuple[str, ...], tmp_pa
     assert bool(result["added"]) == ("--real" not in command)
 
 
+def test_a_fan_out_is_real_as_far_as_it_can_be(tmp_path: Path) -> None:
+    """Up to 200 leaves on real processes, and past that in virtual time, in one table."""
+    points = quick(tmp_path, "fan-out")["points"]
+    assert [(point["leaves"], point["live"]) for point in points] == [
+        (1, True),
+        (20, True),
+        (500, False),
+    ] * 2
+    for point in points:
+        assert point["queries"] > 0
+        # A busy machine makes more of them slow, and never fewer.
+        assert point["high"] >= point["expected"]
+
+
 def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> None:
     """At four times its load it answers some in time, refuses others, and every leg is told of."""
     result = quick(tmp_path, "saturation", "--index", str(index))
@@ -147,3 +161,19 @@ def commands_with(text: str) -> list[bytes]:
             if text.encode() in (command := file.read_bytes()):
                 found.append(command)
     return found
+
+
+def test_the_system_counts_what_one_index_does(tmp_path: Path) -> None:
+    """On short documents with filter and facets: all totals agree, every figure has its bar."""
+    result = quick(tmp_path, "search", "--documents", "1000", "--facets")
+    assert (result["selected"], result["differing"]) == (True, 0)
+    assert set(result["arms"]) == {"closed", "open", "oracle", "all_cores"}
+    assert [bar["measured"] > 0 for bar in result["bars"]] == [True] * 3
+
+
+def test_facets_without_their_fields_are_refused(index: Path) -> None:
+    """One sentence, before anything is started."""
+    for options in (["--facets"], ["--documents", "1000", "--index", str(index)]):
+        done = CliRunner().invoke(main, ["search", *options])
+        assert done.exit_code == 2
+        assert "--documents" in done.output
