@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 import aiohttp
@@ -18,6 +18,8 @@ CLIENT_TIMEOUT_S: Final = 30.0
 """Past this a request is lost: the root promises an answer long before."""
 
 SAMPLE_MAX: Final = 10_000
+NOTHING_SELECTED: Final[Mapping[str, Any]] = {}
+
 PAGE: Final = 1000
 """How many texts are read to make queries of, and at a time: what the root allows."""
 
@@ -49,12 +51,19 @@ class Client:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def search(self, q: str, k: int = 10, tie_breaker: float | None = None) -> Answer:
+    async def search(
+        self,
+        q: str,
+        k: int = 10,
+        tie_breaker: float | None = None,
+        selection: Mapping[str, Any] = NOTHING_SELECTED,
+    ) -> Answer:
         """Ask for the best ``k``; a broken connection is an answer with fate ``error``.
 
         With a tie breaker the best field of a word counts, else the sum of its fields.
+        ``selection``: filters and facets, as the request has them.
         """
-        body: dict[str, Any] = {"q": q, "k": k, "fields": [], "highlight": []}
+        body: dict[str, Any] = {"q": q, "k": k, "fields": [], "highlight": [], **selection}
         if tie_breaker is not None:
             body |= {"combine": "best", "tie_breaker": tie_breaker}
         try:
@@ -64,6 +73,18 @@ class Client:
             return Answer("timeout", detail=repr(error))
         except aiohttp.ClientError as error:
             return Answer("error", detail=repr(error))
+
+    async def phases(
+        self, q: str, selection: Mapping[str, Any] = NOTHING_SELECTED
+    ) -> list[dict[str, Any]]:
+        """Return the trace of a page as people ask for it, all fields and highlights included;
+        nothing where there was no answer.
+        """
+        body = {"q": q, "trace": True, **selection}
+        async with self._session.post("/search", json=body) as response:
+            answer = orjson.loads(await response.read())
+        phases: list[dict[str, Any]] = answer.get("trace", [])
+        return phases
 
     async def texts(self, field: str) -> list[str]:
         """Return a text field of the first documents by id, SAMPLE_MAX at most."""

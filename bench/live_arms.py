@@ -63,6 +63,7 @@ class Plan:
     """How much, and on what. ``rate_per_s`` is that of all arms together."""
 
     profile: str | None = "tail-at-scale"
+    """The name of one that is shipped, or a file."""
     shards: int = 100
     processes: int = 2
     rate_per_s: float = 15.0
@@ -99,7 +100,7 @@ class Injected:
 
     def __init__(self, profile: str, leaf_urls: Sequence[str], seed: int) -> None:
         """``leaf_urls`` by ordinal: a trace names leaves by their address."""
-        plan = plans.profile(profile)
+        plan = plans.load(profile)
         self._leaves = {
             url: Interference(plan, leaf=ordinal, seed=seed, began_s=0.0)
             for ordinal, url in enumerate(leaf_urls)

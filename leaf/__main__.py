@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
@@ -114,6 +114,12 @@ BACKLOG: Final = 1024
     help="An event loop later than this is logged.",
 )
 @click.option(
+    "--watch/--no-watch",
+    default=True,
+    envvar="HEDGEROW_LEAF_WATCH",
+    help="Count and time what operators look at.",
+)
+@click.option(
     "--interference",
     default="",
     envvar="HEDGEROW_INTERFERENCE",
@@ -148,6 +154,7 @@ def main(  # noqa: D103 - click shows a docstring to users
     name: str,
     log_format: Format,
     blocked_ms: float,
+    watch: bool,
     interference: str,
     seed: int,
     admin_token_file: Path | None,
@@ -168,6 +175,7 @@ def main(  # noqa: D103 - click shows a docstring to users
             name=name,
             log_format=log_format,
             blocked_ms=blocked_ms,
+            watch=watch,
             interference=SeededPlan(interference, plan, seed) if plan else None,
             seed=seed,
             admin_token=read_token(admin_token_file, os.environ.get("HEDGEROW_ADMIN_TOKEN", "")),
@@ -230,6 +238,7 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
         clock=clock,
         notice=NOTICE if config.canned is not None else "",
         blocked_ms=config.blocked_ms,
+        watch=config.watch,
         place=config.place,
     )
     if leaf.notice:
@@ -342,7 +351,7 @@ class Process:
         background.start()
         beat = asyncio.create_task(self._leaf.beat())
         try:
-            with watched(self._leaf.pulse):
+            with watched(self._leaf.pulse) if self._leaf.watched else nullcontext():
                 yield
         finally:
             beat.cancel()

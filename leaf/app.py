@@ -53,8 +53,9 @@ def create_app(
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/load", load),
-        Route("/metrics", metrics),
     ]
+    if leaf.watched:
+        routes.append(Route("/metrics", metrics))
     if interference is not None:
         methods = ["GET", "PUT", "DELETE"]
         routes.append(Route("/interference", interference.answer, methods=methods))

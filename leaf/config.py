@@ -73,6 +73,8 @@ class Place:
 class Config:
     """How one leaf runs. Exactly one of ``index`` and ``canned`` is set.
 
+    ``watch``: whether what operators look at is counted and timed.
+
     ``generations``: how many of the newest are opened at the start. ``in_step``: background
     work is done at moments that are the same for all leaves.
 
@@ -93,6 +95,7 @@ class Config:
     domain: str = ""
     log_format: Format = "text"
     blocked_ms: float = BLOCKED_MS
+    watch: bool = True
     interference: SeededPlan | None = None
     seed: int = 0
     admin_token: str = ""

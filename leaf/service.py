@@ -22,7 +22,7 @@ from leaf.frames import write_hello
 from leaf.holdings import HeldGeneration, Holdings
 from leaf.protocol import PROTOCOL_VERSION, Begun, Holding, LeafHello, Tie
 from leaf.pulse import BLOCKED_MS, Pulse
-from leaf.telemetry import Ledger
+from leaf.telemetry import Ledger, Uncounted
 from leaf.ties import Ties, Waiting
 from leaf.workers import Clock, Workers
 
@@ -58,6 +58,7 @@ class Leaf:
         clock: Clock,
         notice: str = "",
         blocked_ms: float = BLOCKED_MS,
+        watch: bool = True,
         place: Place = ALONE,
     ) -> None:
         self.name = name
@@ -67,7 +68,8 @@ class Leaf:
         self.place = place
         self.holdings = Holdings()
         self.pulse = Pulse(blocked_ms, clock)
-        self.ledger = Ledger(self.pulse)
+        self.watched = watch
+        self.ledger = (Ledger if watch else Uncounted)(self.pulse)
         self.ties = Ties()
         self._notice = notice
         self._trouble = ""

@@ -93,6 +93,22 @@ class Ledger:
         self.frame_bytes[direction] += length
 
 
+class Uncounted(Ledger):
+    """Counts nothing on the path of a leg: for a leaf whose metrics nobody is to read."""
+
+    def answered(self, kind: Kind, replies: Sequence[Sequence[Any]], *, heard: bool) -> None:
+        """Nothing."""
+
+    def refused(self, kind: Kind, replies: Iterable[Sequence[Any]], *, heard: bool = True) -> None:
+        """Nothing."""
+
+    def abandoned(self, kind: Kind, legs: int) -> None:
+        """Nothing."""
+
+    def frame(self, direction: Literal["in", "out"], length: int) -> None:
+        """Nothing."""
+
+
 class Gauges(Protocol):
     """What the collector reads besides the ledger: the state of the leaf at this moment."""
 

@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import time
+from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -74,6 +75,9 @@ _DEFAULTS = Settings()
 )
 @click.option(
     "--blocked-ms", default=_DEFAULTS.blocked_ms, help="An event loop later than this is logged."
+)
+@click.option(
+    "--watch/--no-watch", default=_DEFAULTS.watch, help="Count and keep what operators look at."
 )
 @click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
 @click.option(
@@ -143,7 +147,7 @@ async def _serve(
     watching = None
     if options["end_with_parent"]:
         watching = asyncio.create_task(_watch_parent(server))
-    with watched(pulse):
+    with watched(pulse) if settings.watch else nullcontext():
         await server.serve(sockets=[listening])
     if watching is not None:
         watching.cancel()
@@ -237,6 +241,7 @@ def _unchecked_settings(options: dict[str, Any]) -> Settings:
         canary=options["canary"],
         slow_queries=options["slow_queries"],
         blocked_ms=options["blocked_ms"],
+        watch=options["watch"],
         seed=options["seed"],
     )
 

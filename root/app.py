@@ -43,7 +43,7 @@ from root.requests import (
 )
 from root.search import RETRY_AFTER_S, Searches
 from root.snapshot import snapshot
-from root.telemetry import Telemetry
+from root.telemetry import Telemetry, Unwatched
 from root.tracing import Traced
 from root.trouble import Trouble
 from root.viewers import EVERY_S, Viewers
@@ -74,7 +74,8 @@ class Root:
         self.fleet = fleet
         self.settings = settings
         self.searches = Searches(fleet, settings, asyncio.get_running_loop().time())
-        self.telemetry = Telemetry(fleet, self.searches, pulse)
+        counts = Telemetry if settings.watch else Unwatched
+        self.telemetry = counts(fleet, self.searches, pulse)
         self.viewers = Viewers(self._snapshot)
         self.trouble = trouble
         self._announce = announce
@@ -91,10 +92,13 @@ class Root:
             Route("/healthz", self.healthz, methods=["GET"]),
             Route("/readyz", self.readyz, methods=["GET"]),
             Route("/hedging", self.hedging, methods=["GET"]),
-            Route("/slow", self.slow, methods=["GET"]),
-            Route("/metrics", self.metrics, methods=["GET"]),
-            Route("/live", self.viewers.live, methods=["GET"]),
         ]
+        if self.settings.watch:
+            routes += [
+                Route("/slow", self.slow, methods=["GET"]),
+                Route("/metrics", self.metrics, methods=["GET"]),
+                Route("/live", self.viewers.live, methods=["GET"]),
+            ]
         if self.trouble is not None:
             routes.append(Route("/trouble", self.trouble.answer, methods=["POST"]))
         page = Page(routes)
@@ -112,10 +116,13 @@ class Root:
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         tasks = [
             asyncio.create_task(self.fleet.run()),
-            asyncio.create_task(self.telemetry.keep_time()),
             asyncio.create_task(self._announce_when_ready()),
-            asyncio.create_task(self._live()),
         ]
+        if self.settings.watch:
+            tasks += [
+                asyncio.create_task(self.telemetry.keep_time()),
+                asyncio.create_task(self._live()),
+            ]
         try:
             yield
         finally:
@@ -166,7 +173,7 @@ class Root:
                 wanted = search_from_query_string(request.scope["query_string"])
             body = await while_connected(request, self.searches.search(wanted, arrived_s))
             if not body["coverage"]["complete"]:
-                self.telemetry.partial.inc()
+                self.telemetry.answered_in_part()
             return body
 
         return await self._answered("search", arrived_s, answer)
@@ -251,7 +258,7 @@ class Root:
     ) -> Response:
         """Run ``answer``; count, time and translate whatever comes of it."""
         self._in_flight += 1
-        self.telemetry.in_flight.set(self._in_flight)
+        self.telemetry.in_work(self._in_flight)
         status, headers, media = 200, NO_HEADERS, PROBLEM
         try:
             self._refuse_too_many()
@@ -259,11 +266,11 @@ class Root:
             media = JSON
         except (CallerError, FleetError) as error:
             status, body, headers = problem_of(error)
-            self.telemetry.rejections.labels(route, error.reason).inc()
+            self.telemetry.rejected(route, error.reason)
         except ClientDisconnect:
             status, body = 499, members(499, "Client left", "nobody waits for this answer")
         except asyncio.CancelledError:
-            self.telemetry.requests.labels(route, "499").inc()
+            self.telemetry.ended(route, 499)
             raise
         except Exception:
             log.exception("a request to %s failed", route)
@@ -271,13 +278,13 @@ class Root:
             body = members(500, "Internal error", "the root failed; its log says how")
         finally:
             self._in_flight -= 1
-            self.telemetry.in_flight.set(self._in_flight)
+            self.telemetry.in_work(self._in_flight)
         took_s = asyncio.get_running_loop().time() - arrived_s
         if "took_ms" in body:
             body["took_ms"] = milliseconds(took_s)
-        self.telemetry.requests.labels(route, str(status)).inc()
-        self.telemetry.seconds.labels(route).observe(took_s)
-        if route == "search" and not 400 <= status < 500:
+        self.telemetry.ended(route, status)
+        self.telemetry.took(route, took_s)
+        if self.settings.watch and route == "search" and not 400 <= status < 500:
             self.searches.live.answered(took_s)
         return Response(orjson.dumps(body), status, headers, media)
 

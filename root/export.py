@@ -80,7 +80,7 @@ class Exports:
         except ClientDisconnect:
             log.debug("the client of an export has left")
         finally:
-            self._telemetry.requests.labels(ROUTE, str(status)).inc()
+            self._telemetry.ended(ROUTE, status)
 
     async def _answered(self, request: Request, sent: Callable[[], bytes], send: Send) -> int:
         """Send an export, or why there is none; return the status. Raises ClientDisconnect."""
@@ -127,7 +127,7 @@ class Exports:
                 last = {"error": self._told(error)[0]}
                 break
         if not complete:
-            self._telemetry.partial.inc()
+            self._telemetry.answered_in_part()
         await _written(orjson.dumps(last, option=orjson.OPT_APPEND_NEWLINE), send, more=False)
 
     async def _page(self, wanted: SearchRequest) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class Exports:
         """Count an error, and return its problem and headers, without what there is of a page:
         no line of that was sent, and none is to be taken for one.
         """
-        self._telemetry.rejections.labels(ROUTE, error.reason).inc()
+        self._telemetry.rejected(ROUTE, error.reason)
         _, body, headers = problem_of(error)
         return {name: body[name] for name in Problem.__struct_fields__ if name in body}, headers
 

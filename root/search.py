@@ -88,7 +88,7 @@ class Searches:
         self.live = Live(Random(f"{settings.seed}:live"), now)
         self._random = Random(f"{settings.seed}:replicas")
         self.slow = SlowQueries(settings.slow_queries)
-        self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note]
+        self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note] if settings.watch else []
         """Are told of each search that is over, however it ended."""
         self._requests = 0
 
@@ -301,7 +301,7 @@ class Searches:
             ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
         outcome = await scatter(gather, ask, self.fleet)
         pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
-        if terms.probation is not None:
+        if terms.probation is not None and self.settings.watch:
             self.live.fanned_out(pursuit.phases[-1], pursuit.number)
         return outcome
 

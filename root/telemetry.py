@@ -72,12 +72,51 @@ class Telemetry:
         self.registry.register(_Collector(fleet, searches))
         self.registry.register(_PulseCollector(pulse))
 
+    def in_work(self, requests: int) -> None:
+        """So many requests are in work."""
+        self.in_flight.set(requests)
+
+    def rejected(self, route: str, reason: str) -> None:
+        """A request got an error instead of an answer."""
+        self.rejections.labels(route, reason).inc()
+
+    def answered_in_part(self) -> None:
+        """A shard was missing in an answer."""
+        self.partial.inc()
+
+    def ended(self, route: str, status: int) -> None:
+        """A request is over."""
+        self.requests.labels(route, str(status)).inc()
+
+    def took(self, route: str, seconds: float) -> None:
+        """A request took so long from its arrival to its answer."""
+        self.seconds.labels(route).observe(seconds)
+
     async def keep_time(self) -> None:
         """Measure the lateness of the event loop until cancelled."""
         while True:
             self.pulse.expect(BEAT_S)
             await asyncio.sleep(BEAT_S)
             self.pulse.beat()
+
+
+class Unwatched(Telemetry):
+    """Counts no request: for a root whose metrics nobody is to read."""
+
+    def in_work(self, requests: int) -> None:
+        """Nothing."""
+
+    def rejected(self, route: str, reason: str) -> None:
+        """Nothing."""
+
+    def answered_in_part(self) -> None:
+        """Nothing."""
+
+    def ended(self, route: str, status: int) -> None:
+        """Nothing."""
+
+    def took(self, route: str, seconds: float) -> None:
+        """Nothing."""
 
 
 class _PulseCollector:

@@ -50,17 +50,34 @@ def fanout_command(
 @common_options
 @index_option
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), default=100, show_default=True)
+@click.option(
+    "--documents",
+    type=click.IntRange(1000, 10_000_000),
+    help="Build an index of so many short documents instead of pydocs.",
+)
+@click.option("--facets", is_flag=True, help="Filter and count as well; needs --documents.")
 def search_command(
-    seed: int, quick: bool, json_path: Path | None, index: Path | None, rate: float
+    seed: int,
+    quick: bool,
+    json_path: Path | None,
+    index: Path | None,
+    rate: float,
+    documents: int | None,
+    facets: bool,
 ) -> None:
     """Queries a second and latencies of the whole system, beside one index in process."""
+    if index is not None and documents is not None:
+        raise Refused("--documents builds an index: not with --index")
+    if facets and documents is None:
+        raise Refused("--facets counts fields that only the index of --documents has")
     plan = search.Plan(rate_per_s=rate)
     if quick:
         plan = search.Plan(rounds=1, requests=50, clients=4, rate_per_s=50, open_s=1)
-    with fleet_on(index) as (fleet, folder):
+    with _short_documents(documents, seed) as made, fleet_on(made or index) as (fleet, folder):
         queries = realtime.run(draw(fleet, folder, seed, 50 if quick else 1000))
-        reference = Reference(folder)
-        result = realtime.run(search.run(fleet, queries, reference, plan, seed))
+        selection = search.COUNTED if facets else None
+        run = search.run(fleet, queries, Reference(folder), plan, seed, selection)
+        result = realtime.run(run)
     publish("search", seed, json_path, result, search.show)
 
 
@@ -97,6 +114,19 @@ def chaos_command(
     publish("chaos", seed, json_path, result, chaos.show)
     if not (result.unharmed and result.account.balanced):
         sys.exit(1)
+
+
+@contextmanager
+def _short_documents(count: int | None, seed: int) -> Iterator[Path | None]:
+    """An index of so many, if any."""
+    if count is None:
+        yield None
+        return
+    try:
+        with corpus.short_documents(count, seed) as folder:
+            yield folder
+    except (IndexDataError, FleetError) as error:
+        raise Refused(str(error)) from error
 
 
 @contextmanager

@@ -66,7 +66,16 @@ RUNS: Final[Mapping[str, Sequence[Run]]] = {
     "together": [Run("together", (), ("--scale", "0.2")), Run("together-simulated", SIMULATED)],
     "pressure": [Run("pressure", (), ("--seconds", "8"))],
     "fanout": [Run("fanout")],
-    "search": [Run("search", (), ("--rate", "50"))],
+    "fan-out": [Run("fan-out", (), ("--simulate", "--quick"))],
+    "search": [
+        Run("search", (), ("--rate", "50")),
+        Run(
+            "search-counted",
+            ("--documents", "200000", "--facets", "--rate", "30"),
+            ("--documents", "5000", "--facets", "--quick"),
+        ),
+    ],
+    "watching": [Run("watching", (), ("--rounds", "6"))],
     "agree": [Run("agree", (), ("--queries", "200"))],
     "chaos": [Run("chaos", ("--rate", "100"), ("--rate", "50"))],
     "simulate": [Run("simulate", (), ("--queries", "1000"))],

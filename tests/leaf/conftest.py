@@ -353,10 +353,11 @@ async def staged(
     queue_legs: int = 1000,
     make: Callable[..., Workers] = Workers,
     clock: Clock = time.monotonic,
+    watch: bool = True,
 ) -> AsyncIterator[Stage]:
     """A leaf that holds generation g1; its connections and threads are gone at the end."""
     threads = make(AdmissionQueue(workers=workers, legs_max=queue_legs), clock)
-    leaf = Leaf(name="leaf0", domain="rack", workers=threads, clock=clock)
+    leaf = Leaf(name="leaf0", domain="rack", workers=threads, clock=clock, watch=watch)
     generation = FakeGeneration()
     leaf.hold(generation)
     stage = Stage(leaf, create_app(leaf), generation)

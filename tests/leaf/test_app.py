@@ -104,3 +104,15 @@ def test_other_paths_are_problems_too(staged: Any, method: str, path: str, statu
             assert json.loads(body)["status"] == status
 
     asyncio.run(scene())
+
+
+def test_a_leaf_that_is_not_watched_has_no_metrics(staged: Any) -> None:
+    """It answers as ever, and there is nothing to read."""
+
+    async def scene() -> None:
+        async with staged(watch=False) as stage:
+            assert (await stage.requests("POST", "/shards/0/search", WORD))[0] == 200
+            assert (await stage.requests("GET", "/metrics"))[0] == 404
+            assert not stage.leaf.ledger.legs
+
+    asyncio.run(scene())

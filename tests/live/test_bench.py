@@ -31,7 +31,7 @@ def quick(folder: Path, *command: str) -> Any:
     return orjson.loads(path.read_bytes())
 
 
-@pytest.mark.parametrize("experiment", ["search", "agree", "chaos"])
+@pytest.mark.parametrize("experiment", ["search", "agree", "chaos", "watching"])
 def test_an_experiment_runs_and_writes_its_result(
     experiment: str, index: Path, tmp_path: Path
 ) -> None:
@@ -58,6 +58,20 @@ def test_arms_are_measured_over_the_same_leaves(command: tuple[str, ...], tmp_pa
         assert arm["incomplete"] == 0
         assert 0 < arm["rows"]["one_leaf"]["p50"] < arm["rows"]["100_percent"]["p99"]
     assert bool(result["added"]) == ("--real" not in command)
+
+
+def test_a_fan_out_is_real_as_far_as_it_can_be(tmp_path: Path) -> None:
+    """Up to 200 leaves on real processes, and past that in virtual time, in one table."""
+    points = quick(tmp_path, "fan-out")["points"]
+    assert [(point["leaves"], point["live"]) for point in points] == [
+        (1, True),
+        (20, True),
+        (500, False),
+    ] * 2
+    for point in points:
+        assert point["queries"] > 0
+        # A busy machine makes more of them slow, and never fewer.
+        assert point["high"] >= point["expected"]
 
 
 def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> None:
@@ -147,3 +161,19 @@ def commands_with(text: str) -> list[bytes]:
             if text.encode() in (command := file.read_bytes()):
                 found.append(command)
     return found
+
+
+def test_the_system_counts_what_one_index_does(tmp_path: Path) -> None:
+    """On short documents with filter and facets: all totals agree, every figure has its bar."""
+    result = quick(tmp_path, "search", "--documents", "1000", "--facets")
+    assert (result["selected"], result["differing"]) == (True, 0)
+    assert set(result["arms"]) == {"closed", "open", "oracle", "all_cores"}
+    assert [bar["measured"] > 0 for bar in result["bars"]] == [True] * 3
+
+
+def test_facets_without_their_fields_are_refused(index: Path) -> None:
+    """One sentence, before anything is started."""
+    for options in (["--facets"], ["--documents", "1000", "--index", str(index)]):
+        done = CliRunner().invoke(main, ["search", *options])
+        assert done.exit_code == 2
+        assert "--documents" in done.output

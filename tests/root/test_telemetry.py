@@ -234,3 +234,16 @@ def test_without_shadow_there_is_nothing_to_report() -> None:
         assert report["recommendation"]["hedge"] is None
 
     served(body)
+
+
+def test_a_root_that_is_not_watched_answers_and_keeps_nothing() -> None:
+    """The same page; what would show counts, the last minute or slow queries is not there."""
+
+    async def body(serving: Served) -> None:
+        got = await serving.client.get("/search?q=anything&k=5")
+        assert [hit["id"] for hit in got.json["hits"]] == serving.corpus.ids(0, 5)
+        assert (await serving.client.get("/search?q=a&k=0")).status == 400
+        for path in ("/metrics", "/live", "/slow"):
+            assert (await serving.client.get(path)).status == 404
+
+    served(body, Settings(canary=False, watch=False))
