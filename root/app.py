@@ -1,7 +1,7 @@
-"""The root's HTTP face: routes, problems, and where the clock starts.
+"""The root's HTTP face: its routes, and where the clock starts.
 
-Latency counts from the arrival of a request. A client that goes away takes its query along.
-Whatever goes wrong is answered as ``application/problem+json`` (RFC 9457).
+A client that goes away takes its query along. Whatever goes wrong is answered as
+``application/problem+json`` (RFC 9457).
 """
 
 from __future__ import annotations
@@ -9,39 +9,35 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from leaf.pulse import Pulse
-from root.answer import milliseconds
+from root.answering import Answer, Answering
 from root.asking import posted, refuse_parameters, while_connected
 from root.config import Settings
 from root.discovery import Fleet
-from root.errors import (
-    CallerError,
-    FleetError,
-    TooManyRequests,
-)
 from root.export import Exports
+from root.multi_search import MultiSearch
 from root.page import Page
-from root.problems import JSON, PROBLEM, http_problem, members, problem_of, sent_json
+from root.problems import http_problem, sent_json
 from root.reference import Reference
 from root.requests import (
+    SearchRequest,
     search_from_json,
     search_from_query_string,
     suggest_from_query_string,
 )
-from root.search import RETRY_AFTER_S, Searches
+from root.search import Searches
 from root.snapshot import snapshot
 from root.telemetry import Telemetry
 from root.tracing import Traced
@@ -53,8 +49,6 @@ log = logging.getLogger(__name__)
 NOT_READY_S: Final = 10.0
 """How often a root that waits for its leaves says what it waits for."""
 SHARDS_SHOWN: Final = 10
-
-NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class Root:
@@ -77,13 +71,14 @@ class Root:
         self.telemetry = Telemetry(fleet, self.searches, pulse)
         self.viewers = Viewers(self._snapshot)
         self.trouble = trouble
+        self.answering = Answering(self.telemetry, self.searches.live, settings.in_flight_max)
         self._announce = announce
-        self._in_flight = 0
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
         routes: list[BaseRoute] = [
             Route("/search", self.search, methods=["GET", "POST"]),
+            Route("/searches", MultiSearch(self.answering, self._search).answer, methods=["POST"]),
             Route("/export", Exports(self.searches.search, self.telemetry), methods=["POST"]),
             Route("/suggest", self.suggest, methods=["GET"]),
             Route("/documents/{id:path}", self.document, methods=["GET"]),
@@ -149,7 +144,7 @@ class Root:
 
     def _snapshot(self) -> dict[str, Any]:
         now = asyncio.get_running_loop().time()
-        return snapshot(self.searches, self._in_flight, now, self.trouble)
+        return snapshot(self.searches, self.answering.in_flight, now, self.trouble)
 
     # --- routes ---
 
@@ -164,12 +159,16 @@ class Root:
                 wanted = search_from_json(sent())
             else:
                 wanted = search_from_query_string(request.scope["query_string"])
-            body = await while_connected(request, self.searches.search(wanted, arrived_s))
-            if not body["coverage"]["complete"]:
-                self.telemetry.partial.inc()
-            return body
+            return await while_connected(request, self._search(wanted, arrived_s))
 
         return await self._answered("search", arrived_s, answer)
+
+    async def _search(self, wanted: SearchRequest, arrived_s: float) -> dict[str, Any]:
+        """Return the body of an answer, counted if a shard is missing."""
+        body = await self.searches.search(wanted, arrived_s)
+        if not body["coverage"]["complete"]:
+            self.telemetry.partial.inc()
+        return body
 
     async def document(self, request: Request) -> Response:
         """Answer ``GET /documents/{id}``."""
@@ -244,44 +243,5 @@ class Root:
         """Answer ``GET /metrics`` for Prometheus."""
         return Response(generate_latest(self.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
 
-    # --- what the routes share ---
-
-    async def _answered(
-        self, route: str, arrived_s: float, answer: Callable[[], Awaitable[dict[str, Any]]]
-    ) -> Response:
-        """Run ``answer``; count, time and translate whatever comes of it."""
-        self._in_flight += 1
-        self.telemetry.in_flight.set(self._in_flight)
-        status, headers, media = 200, NO_HEADERS, PROBLEM
-        try:
-            self._refuse_too_many()
-            body = await answer()
-            media = JSON
-        except (CallerError, FleetError) as error:
-            status, body, headers = problem_of(error)
-            self.telemetry.rejections.labels(route, error.reason).inc()
-        except ClientDisconnect:
-            status, body = 499, members(499, "Client left", "nobody waits for this answer")
-        except asyncio.CancelledError:
-            self.telemetry.requests.labels(route, "499").inc()
-            raise
-        except Exception:
-            log.exception("a request to %s failed", route)
-            status = 500
-            body = members(500, "Internal error", "the root failed; its log says how")
-        finally:
-            self._in_flight -= 1
-            self.telemetry.in_flight.set(self._in_flight)
-        took_s = asyncio.get_running_loop().time() - arrived_s
-        if "took_ms" in body:
-            body["took_ms"] = milliseconds(took_s)
-        self.telemetry.requests.labels(route, str(status)).inc()
-        self.telemetry.seconds.labels(route).observe(took_s)
-        if route == "search" and not 400 <= status < 500:
-            self.searches.live.answered(took_s)
-        return Response(orjson.dumps(body), status, headers, media)
-
-    def _refuse_too_many(self) -> None:
-        most = self.settings.in_flight_max
-        if self._in_flight > most:
-            raise TooManyRequests(f"{most} requests are in work already", RETRY_AFTER_S)
+    async def _answered(self, route: str, arrived_s: float, answer: Answer) -> Response:
+        return (await self.answering.answered(route, arrived_s, answer)).response()

@@ -16,14 +16,16 @@ from root.bodies import (
     DocumentAnswer,
     ExportEnd,
     ExportError,
+    FailedSearch,
     Hit,
+    MultiSearchAnswer,
     PartialAnswer,
     Problem,
     SearchAnswer,
     SuggestAnswer,
 )
 from root.export_pages import ExportRequest
-from root.requests import Order, SearchRequest, SuggestRequest
+from root.requests import MultiSearchRequest, Order, SearchRequest, SuggestRequest
 from root.states import (
     Alive,
     HedgingAnswer,
@@ -42,12 +44,21 @@ Header = Literal["Retry-After", "ETag"]
 
 
 class Reply(NamedTuple):
-    """What comes under one status: any of ``types``, or text where the medium is no JSON."""
+    """What comes under one status: any of ``types``, or text where the medium is no JSON.
+
+    ``within`` are types that stand inside and are only named there.
+    """
 
     about: str
     types: tuple[type[msgspec.Struct], ...] = ()
     media: tuple[str, ...] = (JSON,)
     headers: tuple[Header, ...] = ()
+    within: tuple[type[msgspec.Struct], ...] = ()
+
+    @property
+    def all_types(self) -> tuple[type[msgspec.Struct], ...]:
+        """Every type that its schema needs."""
+        return self.types + self.within
 
 
 class Operation(NamedTuple):
@@ -171,6 +182,24 @@ OPERATIONS: Final = (
         _SEARCH | _BODY,
         body=SearchRequest,
         bodies=_BODIES,
+    ),
+    Operation(
+        *("post", "/searches", "searches", "Several searches at once, answered in order."),
+        {
+            200: Reply(
+                "An answer, or what went wrong, for each.",
+                (MultiSearchAnswer,),
+                within=(SearchAnswer, FailedSearch),
+            ),
+            400: _BAD,
+            **_BODY,
+            429: _problem("As many requests are in work as may be.", "Retry-After"),
+        },
+        body=MultiSearchRequest,
+        bodies={
+            "two": {"searches": [{"q": "json", "k": 3}, {"q": "xml", "sort": ["-year"]}]},
+            "one_fails": {"searches": [{"q": "json"}, {"q": "json", "sort": ["nowhere"]}]},
+        },
     ),
     Operation(
         *("post", "/export", "export", "Everything that matches, one hit a line."),

@@ -24,7 +24,7 @@ Nothing of a root's own work is imported: this may be used where no root runs.
 from __future__ import annotations
 
 import http.client
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode, urlsplit
@@ -32,13 +32,21 @@ from urllib.parse import quote, urlencode, urlsplit
 import aiohttp
 import msgspec
 
-from root.bodies import DocumentAnswer, PartialAnswer, Problem, SearchAnswer, SuggestAnswer
+from root.bodies import (
+    DocumentAnswer,
+    FailedSearch,
+    MultiSearchAnswer,
+    PartialAnswer,
+    Problem,
+    SearchAnswer,
+    SuggestAnswer,
+)
 from root.states import LiveAnswer, TopologyAnswer
 
 TIMEOUT_S: Final = 10.0
 """Of a whole request; a root answers within its own timeout, which is shorter."""
 
-BodyT = TypeVar("BodyT", SearchAnswer, DocumentAnswer, SuggestAnswer, TopologyAnswer, LiveAnswer)
+BodyT = TypeVar("BodyT", bound=msgspec.Struct)
 
 
 class ClientError(Exception):
@@ -53,7 +61,7 @@ class Refused(ClientError):
     """An answer that says no. ``retry_after_s`` is when to try again, if that was said."""
 
     def __init__(
-        self, problem: Problem, retry_after_s: int | None, partial: PartialAnswer | None
+        self, problem: Problem, retry_after_s: int | None, partial: SearchAnswer | None
     ) -> None:
         """Take what the root has said."""
         where = f"{problem.field}: " if problem.field is not msgspec.UNSET else ""
@@ -81,6 +89,7 @@ class Unavailable(Refused):
 class SearchOptions(TypedDict, total=False):
     """What a search may ask beside its query; see ``root.requests``."""
 
+    similar_to: str
     strict: bool
     combine: str
     tie_breaker: float
@@ -122,6 +131,10 @@ def _searching(q: str | None, query: Mapping[str, Any] | None, options: Mapping[
     return _Call("POST", "/search", msgspec.json.encode({**asked, **options}))
 
 
+def _searching_all(searches: Iterable[Mapping[str, Any]]) -> _Call:
+    return _Call("POST", "/searches", msgspec.json.encode({"searches": list(searches)}))
+
+
 def _suggesting(prefix: str, k: int) -> _Call:
     return _Call("GET", f"/suggest?{urlencode({'prefix': prefix, 'k': k})}")
 
@@ -152,12 +165,32 @@ def _refused(reply: _Reply, problem: Problem) -> Refused:
         partial = msgspec.json.decode(reply.body, type=PartialAnswer)
     except msgspec.ValidationError:
         partial = None
-    kind: type[Refused] = AtFault
-    if reply.status in {422, 429}:
-        kind = Busy
-    elif reply.status >= 500:
-        kind = Unavailable
-    return kind(problem, retry_after_s, partial)
+    return _refusing(reply.status)(problem, retry_after_s, partial)
+
+
+def _refusing(status: int) -> type[Refused]:
+    """Return what a status is raised as."""
+    if status in {422, 429}:
+        return Busy
+    return Unavailable if status >= 500 else AtFault
+
+
+def _each(reply: _Reply) -> list[SearchAnswer | Refused]:
+    """Return what has come of each search. Raises ClientError where the whole has failed."""
+    return [_in_its_place(placed) for placed in _read(reply, MultiSearchAnswer).answers]
+
+
+def _in_its_place(placed: Any) -> SearchAnswer | Refused:
+    try:
+        if "error" not in placed:
+            return msgspec.convert(placed, SearchAnswer)
+        failed = msgspec.convert(placed, FailedSearch)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise NoAnswer(f"what answers is no root: {error}") from error
+    unset = msgspec.UNSET
+    retry_after_s = None if failed.retry_after_s is unset else failed.retry_after_s
+    partial = None if failed.partial is unset else failed.partial
+    return _refusing(failed.status)(failed.error, retry_after_s, partial)
 
 
 def _base(url: str) -> str:
@@ -188,6 +221,12 @@ class Client:
     ) -> SearchAnswer:
         """Search for words, or for a query tree. Raises ClientError."""
         return _read(self._send(_searching(q, query, options)), SearchAnswer)
+
+    def searches(self, searches: Iterable[Mapping[str, Any]]) -> list[SearchAnswer | Refused]:
+        """Run several searches at once, each given by its members; return, in order, the answer
+        of each, or the error that it would have raised alone. Raises ClientError.
+        """
+        return _each(self._send(_searching_all(searches)))
 
     def document(self, document_id: str) -> DocumentAnswer:
         """Return a document by its id. Raises ClientError; AtFault with 404 if there is none."""
@@ -264,6 +303,12 @@ class AsyncClient:
     ) -> SearchAnswer:
         """Search for words, or for a query tree. Raises ClientError."""
         return _read(await self._send(_searching(q, query, options)), SearchAnswer)
+
+    async def searches(self, searches: Iterable[Mapping[str, Any]]) -> list[SearchAnswer | Refused]:
+        """Run several searches at once, each given by its members; return, in order, the answer
+        of each, or the error that it would have raised alone. Raises ClientError.
+        """
+        return _each(await self._send(_searching_all(searches)))
 
     async def document(self, document_id: str) -> DocumentAnswer:
         """Return a document by its id. Raises ClientError; AtFault with 404 if there is none."""

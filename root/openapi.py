@@ -12,9 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from root.bodies import SCHEMAS
 from root.catalogue import JSON, OPERATIONS, Operation, Reply
-
-SCHEMAS: Final = "#/components/schemas/{name}"
 
 TRACEPARENT: Final = "traceparent"
 
@@ -88,7 +87,7 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     types: dict[type[msgspec.Struct], None] = {}
     for each in operations:
         types |= {one: None for one in (each.query, each.body) if one is not None}
-        types |= {one: None for reply in each.replies.values() for one in reply.types}
+        types |= {one: None for reply in each.replies.values() for one in reply.all_types}
     _, components = msgspec.json.schema_components(types, ref_template=SCHEMAS)
     return components
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from bench.simulation.scripted import Deed, Script, by_shard, fails, hangs, takes
-from root.asking import BODY_BYTES_MAX, BODY_S_MAX
+from root.asking import BODY_S_MAX
 from root.config import Settings
+from root.requests import BODY_BYTES_MAX
 from tests.sim.serving import SHARDS, WORK_S, Exchange, Served, is_problem, served
 
 ALL_AT_ONCE = Settings(canary=False)
