@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from leaf.asks import Finished, Reply, Task, check_search
 from leaf.errors import BadQuery, field_of
 from leaf.holdings import HeldGeneration
-from leaf.protocol import SearchBody, ShardSearchRequest
+from leaf.protocol import Query, SearchBody
 from leaf.service import BUDGET_MS_MAX, Leaf
 
 BODY_BYTES_MAX: Final = 64 * 1024
@@ -50,6 +50,16 @@ REFUSED_AS: Final = {
     "bad_query": 400,
     "error": 500,
 }
+
+
+class ShardSearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST /shards/{shard}/search`` on a leaf."""
+
+    query: Query
+    k: int = 10
+    generation: str | None = None
+    timeout_ms: float = 1000.0
+
 
 _REQUEST: Final = msgspec.json.Decoder(ShardSearchRequest)
 

@@ -386,15 +386,3 @@ class LeafFrame(msgspec.Struct, gc=False):
     documents: list[Documents] = []
     refusals: list[Refusal] = []
     pong: int | None = None
-
-
-# --- plain HTTP beside the channel -------------------------------------------------------
-
-
-class ShardSearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Body of ``POST /shards/{shard}/search`` on a leaf."""
-
-    query: Query
-    k: int = 10
-    generation: str | None = None
-    timeout_ms: float = 1000.0

@@ -199,7 +199,7 @@ class _Collector:
             "After how long an attempt of a query class counts as late by the default policy.",
             labels=["query_class"],
         )
-        for name, delay_s in searches.triggers().items():
+        for name, delay_s in searches.fan_out.triggers().items():
             if delay_s < NEVER_S:
                 trigger.add_metric([name], delay_s)
         yield trigger
