@@ -163,11 +163,13 @@ class SearchRoute:
         return write_answer(shard, generation.card.generation, answers)
 
     def _generation(self, name: str | None) -> HeldGeneration:
-        newest = self._leaf.holdings.newest
-        if newest is None:
+        holdings = self._leaf.holdings
+        newest = holdings.newest(self._leaf.collections[0])
+        if name is None and newest is not None:
+            name = newest.card.generation
+        if name is None or not len(holdings):
             raise Problem(503, "nothing is loaded yet", retry_s=1.0)
-        name = newest.card.generation if name is None else name
-        generation = self._leaf.holdings.use(name, self._leaf.clock())
+        generation = holdings.use(name, self._leaf.clock())
         if generation is None:
             raise Problem(404, f"this leaf does not hold {name[:100]!r}", field="generation")
         return generation

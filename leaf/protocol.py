@@ -40,8 +40,14 @@ import msgspec
 from leaf.broken import FACETS, RANKED, SORTED, decoded, paired
 from leaf.selection import Selection, SortValue
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 CHANNEL_PATH: Final = "/channel"
+
+DEFAULT_COLLECTION: Final = "default"
+"""What a collection is called that was given no name."""
+COLLECTIONS_MAX: Final = 100
+"""Each is an index that every leaf keeps open."""
+COLLECTION_NAME: Final = r"\A[a-z0-9_-]{1,40}\Z"
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 """A frame over this ends the connection: it is larger than any honest peer's."""
@@ -364,17 +370,31 @@ class Holding(msgspec.Struct, frozen=True):
     leaving: dict[int, int] = {}
 
 
+CollectionName = Annotated[str, msgspec.Meta(pattern=COLLECTION_NAME)]
+
+
 class LeafHello(msgspec.Struct, frozen=True):
-    """Who a leaf is and what it holds: the topology is what leaves say."""
+    """Who a leaf is and what it holds: the topology is what leaves say.
+
+    ``collections`` are those that it serves, in the order in which it was given them, each with
+    the generations that it holds of it now: none, as long as nothing is loaded.
+    """
 
     protocol: int
     leaf: str
     domain: str
     pid: int
-    holdings: tuple[Holding, ...]
+    collections: Annotated[
+        dict[CollectionName, tuple[Holding, ...]], msgspec.Meta(max_length=COLLECTIONS_MAX)
+    ]
     workers: int
     notice: str = ""
     """Set when answers are not to be trusted as real: injected trouble, canned answers."""
+
+    @property
+    def holdings(self) -> tuple[Holding, ...]:
+        """What it holds of all collections."""
+        return tuple(holding for held in self.collections.values() for holding in held)
 
 
 class LeafFrame(msgspec.Struct, gc=False):

@@ -26,10 +26,11 @@ from root.answering import Answer, Answering
 from root.asking import posted, refuse_parameters, while_connected
 from root.config import Settings
 from root.discovery import Fleet
+from root.errors import UnknownCollection
 from root.export import Exports
 from root.multi_search import MultiSearch
 from root.page import Page
-from root.problems import http_problem, sent_json
+from root.problems import PROBLEM, http_problem, problem_of, sent_json
 from root.reference import Reference
 from root.requests import (
     SearchRequest,
@@ -38,7 +39,7 @@ from root.requests import (
     suggest_from_query_string,
 )
 from root.search import Searches
-from root.snapshot import snapshot
+from root.snapshot import collections, snapshot, topology
 from root.telemetry import Telemetry
 from root.tracing import Traced
 from root.trouble import Trouble
@@ -48,7 +49,6 @@ log = logging.getLogger(__name__)
 
 NOT_READY_S: Final = 10.0
 """How often a root that waits for its leaves says what it waits for."""
-SHARDS_SHOWN: Final = 10
 
 
 class Root:
@@ -76,13 +76,12 @@ class Root:
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
+        exports = Exports(self.searches.search, self.telemetry)
         routes: list[BaseRoute] = [
-            Route("/search", self.search, methods=["GET", "POST"]),
+            *self._searching("", exports),
+            *self._searching("/collections/{collection}", exports),
+            Route("/collections", self.collections, methods=["GET"]),
             Route("/searches", MultiSearch(self.answering, self._search).answer, methods=["POST"]),
-            Route("/export", Exports(self.searches.search, self.telemetry), methods=["POST"]),
-            Route("/suggest", self.suggest, methods=["GET"]),
-            Route("/documents/{id:path}", self.document, methods=["GET"]),
-            Route("/topology", self.topology, methods=["GET"]),
             Route("/healthz", self.healthz, methods=["GET"]),
             Route("/readyz", self.readyz, methods=["GET"]),
             Route("/hedging", self.hedging, methods=["GET"]),
@@ -102,6 +101,16 @@ class Root:
         )
         app.router.redirect_slashes = False
         return app
+
+    def _searching(self, within: str, exports: Exports) -> list[BaseRoute]:
+        """Return the routes that are about one collection: the first, or the one in the path."""
+        return [
+            Route(within + "/search", self.search, methods=["GET", "POST"]),
+            Route(within + "/export", exports, methods=["POST"]),
+            Route(within + "/suggest", self.suggest, methods=["GET"]),
+            Route(within + "/documents/{id:path}", self.document, methods=["GET"]),
+            Route(within + "/topology", self.topology, methods=["GET"]),
+        ]
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -125,14 +134,8 @@ class Root:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.fleet.ready.wait(), NOT_READY_S)
                 break
-            log.warning("not ready yet: %s", self._lacking())
+            log.warning("not ready yet: %s", self.fleet.lacking)
         self._announce(self.fleet)
-
-    def _lacking(self) -> str:
-        uncovered = self.fleet.uncovered
-        if uncovered is None:
-            return "no leaf that holds anything is connected"
-        return f"no connected leaf serves shards {', '.join(map(str, uncovered[:SHARDS_SHOWN]))}"
 
     async def _live(self) -> None:
         """Look at the counters each second, and tell whoever watches."""
@@ -159,13 +162,16 @@ class Root:
                 wanted = search_from_json(sent())
             else:
                 wanted = search_from_query_string(request.scope["query_string"])
-            return await while_connected(request, self._search(wanted, arrived_s))
+            searching = self._search(wanted, arrived_s, _collection(request))
+            return await while_connected(request, searching)
 
         return await self._answered("search", arrived_s, answer)
 
-    async def _search(self, wanted: SearchRequest, arrived_s: float) -> dict[str, Any]:
+    async def _search(
+        self, wanted: SearchRequest, arrived_s: float, collection: str | None
+    ) -> dict[str, Any]:
         """Return the body of an answer, counted if a shard is missing."""
-        body = await self.searches.search(wanted, arrived_s)
+        body = await self.searches.search(wanted, arrived_s, collection)
         if not body["coverage"]["complete"]:
             self.telemetry.partial.inc()
         return body
@@ -176,8 +182,9 @@ class Root:
 
         async def answer() -> dict[str, Any]:
             refuse_parameters(request)
-            wanted = self.searches.document(request.path_params["id"], arrived_s)
-            return await while_connected(request, wanted)
+            document_id = request.path_params["id"]
+            finding = self.searches.document(document_id, arrived_s, _collection(request))
+            return await while_connected(request, finding)
 
         return await self._answered("document", arrived_s, answer)
 
@@ -187,35 +194,22 @@ class Root:
 
         async def answer() -> dict[str, Any]:
             wanted = suggest_from_query_string(request.scope["query_string"])
-            return await while_connected(request, self.searches.suggest(wanted, arrived_s))
+            suggesting = self.searches.suggest(wanted, arrived_s, _collection(request))
+            return await while_connected(request, suggesting)
 
         return await self._answered("suggest", arrived_s, answer)
 
-    async def topology(self, _: Request) -> Response:
+    async def topology(self, request: Request) -> Response:
         """Answer ``GET /topology``: leaves, generations, and who holds what."""
-        fleet, view = self.fleet, self.fleet.view()
-        names = {channel.leaf: channel.name for channel in fleet.channels.values()}
-        body = {
-            "generation": view.card.generation if view else None,
-            "documents": view.documents if view else 0,
-            "fields": list(view.card.fields) if view else [],
-            "shards": [
-                {
-                    "shard": shard,
-                    "documents": view.card.documents[shard],
-                    "leaves": [names[leaf] for leaf in leaves if leaf.connected],
-                }
-                for shard, leaves in view.shard_replicas()
-            ]
-            if view
-            else [],
-            "generations": {
-                name: {"documents": held.documents, "uncovered": held.uncovered}
-                for name, held in fleet.views.items()
-            },
-            "leaves": [channel.described() for channel in fleet.channels.values()],
-        }
-        return sent_json(body)
+        try:
+            return sent_json(topology(self.fleet, _collection(request)))
+        except UnknownCollection as error:
+            status, body, _ = problem_of(error)
+            return sent_json(body, status, PROBLEM)
+
+    async def collections(self, _: Request) -> Response:
+        """Answer ``GET /collections``."""
+        return sent_json({"collections": collections(self.fleet)})
 
     async def healthz(self, _: Request) -> Response:
         """Answer ``GET /healthz``: the process is alive."""
@@ -223,11 +217,10 @@ class Root:
 
     async def readyz(self, _: Request) -> Response:
         """Answer ``GET /readyz``: 200 when every shard has a live replica."""
-        uncovered = self.fleet.uncovered
-        if uncovered is None:
-            return sent_json({"ready": False, "detail": self._lacking()}, 503)
-        if uncovered:
-            return sent_json({"ready": False, "detail": self._lacking(), "shards": uncovered}, 503)
+        fleet = self.fleet
+        if not fleet.in_use or fleet.uncovered:
+            lacking = {"detail": fleet.lacking, "uncovered": fleet.uncovered}
+            return sent_json({"ready": False, **lacking}, 503)
         return sent_json({"ready": True})
 
     async def hedging(self, _: Request) -> Response:
@@ -245,3 +238,9 @@ class Root:
 
     async def _answered(self, route: str, arrived_s: float, answer: Answer) -> Response:
         return (await self.answering.answered(route, arrived_s, answer)).response()
+
+
+def _collection(request: Request) -> str | None:
+    """Return the collection that a request names in its path, if it does."""
+    name: str | None = request.path_params.get("collection")
+    return name

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from leaf.protocol import DEFAULT_COLLECTION
 from root.bodies import (
     DocumentAnswer,
     ExportEnd,
@@ -28,6 +29,7 @@ from root.export_pages import ExportRequest
 from root.requests import MultiSearchRequest, Order, SearchRequest, SuggestRequest
 from root.states import (
     Alive,
+    CollectionsAnswer,
     HedgingAnswer,
     LiveAnswer,
     LiveTrouble,
@@ -65,9 +67,10 @@ class Operation(NamedTuple):
     """One method of one path.
 
     ``query`` is the struct whose members are the parameters of the query string, ``path_is``
-    says what a parameter in the path is, ``body`` is what is sent. ``example`` are values of
-    parameters, ``bodies`` whole bodies by what they show. ``instead`` are parameters that may be
-    given in place of the required one, with an example of each.
+    says of each parameter in the path what it is, with an example, ``body`` is what is sent.
+    ``example`` are values of parameters of the query string, ``bodies`` whole bodies by what they
+    show. ``instead`` are parameters that may be given in place of the required one, with an
+    example of each.
     """
 
     method: Literal["get", "post"]
@@ -79,7 +82,7 @@ class Operation(NamedTuple):
     required: str | None = None
     instead: Mapping[str, Any] = {}
     without: frozenset[str] = frozenset()
-    path_is: str = ""
+    path_is: Mapping[str, tuple[str, str]] = {}
     body: type[msgspec.Struct] | None = None
     example: Mapping[str, Any] = {}
     bodies: Mapping[str, Any] = {}
@@ -167,7 +170,27 @@ _BODIES: Final[Mapping[str, Any]] = {
     },
 }
 
-OPERATIONS: Final = (
+_SEARCHES: Final = Operation(
+    *("post", "/searches", "searches", "Several searches at once, answered in order."),
+    {
+        200: Reply(
+            "An answer, or what went wrong, for each.",
+            (MultiSearchAnswer,),
+            within=(SearchAnswer, FailedSearch),
+        ),
+        400: _BAD,
+        **_BODY,
+        429: _problem("As many requests are in work as may be.", "Retry-After"),
+    },
+    body=MultiSearchRequest,
+    bodies={
+        "named": {"searches": [{"q": "json", "collection": DEFAULT_COLLECTION, "k": 1}]},
+        "two": {"searches": [{"q": "json", "k": 3}, {"q": "xml", "sort": ["-year"]}]},
+        "one_fails": {"searches": [{"q": "json"}, {"q": "json", "sort": ["nowhere"]}]},
+    },
+)
+
+_OF_A_COLLECTION: Final = (
     Operation(
         *("get", "/search", "search", "The best documents for a query, typed as a person does."),
         _SEARCH,
@@ -182,24 +205,6 @@ OPERATIONS: Final = (
         _SEARCH | _BODY,
         body=SearchRequest,
         bodies=_BODIES,
-    ),
-    Operation(
-        *("post", "/searches", "searches", "Several searches at once, answered in order."),
-        {
-            200: Reply(
-                "An answer, or what went wrong, for each.",
-                (MultiSearchAnswer,),
-                within=(SearchAnswer, FailedSearch),
-            ),
-            400: _BAD,
-            **_BODY,
-            429: _problem("As many requests are in work as may be.", "Retry-After"),
-        },
-        body=MultiSearchRequest,
-        bodies={
-            "two": {"searches": [{"q": "json", "k": 3}, {"q": "xml", "sort": ["-year"]}]},
-            "one_fails": {"searches": [{"q": "json"}, {"q": "json", "sort": ["nowhere"]}]},
-        },
     ),
     Operation(
         *("post", "/export", "export", "Everything that matches, one hit a line."),
@@ -237,12 +242,37 @@ OPERATIONS: Final = (
             404: _problem("No shard holds it."),
             **_FLEET,
         },
-        path_is="The id as it stands in hits, percent-encoded.",
-        example={"id": "json.dumps"},
+        path_is={"id": ("The id as it stands in hits, percent-encoded.", "json.dumps")},
     ),
     Operation(
         *("get", "/topology", "topology", "Generations, shards and their replicas, leaves."),
         {200: Reply("What leaves say they hold.", (TopologyAnswer,))},
+    ),
+)
+"""What is about the first collection, or under ``/collections/{collection}`` about that one."""
+
+
+def _within(operation: Operation) -> Operation:
+    """Return an operation as it is about a collection that is named."""
+    about = operation.replies[404].about if 404 in operation.replies else ""
+    missing = _problem(f"There is no such collection. {about}".rstrip())
+    name = ("A name that `GET /collections` lists.", DEFAULT_COLLECTION)
+    return operation._replace(
+        path="/collections/{collection}" + operation.path,
+        name=f"{operation.name}_within",
+        about=f"{operation.about.rstrip('.')}, in one collection.",
+        replies={**operation.replies, 404: missing},
+        path_is={"collection": name, **operation.path_is},
+    )
+
+
+OPERATIONS: Final = (
+    *_OF_A_COLLECTION,
+    *map(_within, _OF_A_COLLECTION),
+    _SEARCHES,
+    Operation(
+        *("get", "/collections", "collections", "The collections that there are."),
+        {200: Reply("The first is what is asked where none is named.", (CollectionsAnswer,))},
     ),
     Operation(
         *("get", "/healthz", "healthz", "Whether the process is alive."),
@@ -306,7 +336,6 @@ OPERATIONS: Final = (
             **_file("The file.", "text/html", "text/css", "text/javascript", "image/svg+xml"),
             404: _problem("There is no such file."),
         },
-        path_is="The name of the file.",
-        example={"name": "style.css"},
+        path_is={"name": ("The name of the file.", "style.css")},
     ),
 )

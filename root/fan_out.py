@@ -35,8 +35,12 @@ TIE_BYTES: Final = 16
 """Who knows a tie can have its legs dropped: nobody guesses so many random bytes."""
 
 
+Class = tuple[str, str]
+"""A collection and a class of its queries: what is cheap in one may be dear in another."""
+
+
 class FanOut:
-    """Sends phases. Owns what is learned of times, by class of query."""
+    """Sends phases. Owns what is learned of times, by collection and class of query."""
 
     def __init__(
         self,
@@ -48,8 +52,8 @@ class FanOut:
         live: Live,
     ) -> None:
         """What is given belongs to the whole root."""
-        self.histories: dict[str, Latency] = {}
-        self.paces: dict[str, Pace] = {}
+        self.histories: dict[Class, Latency] = {}
+        self.paces: dict[Class, Pace] = {}
         self._fleet = fleet
         self._settings = settings
         self._budget = budget
@@ -60,18 +64,18 @@ class FanOut:
 
     def begin(self, view: View, now: float) -> None:
         """Prepare for a request that arrives now and is about this view."""
-        self._budget.fit(len(view.replicas))
-        self._probation.look(view.replicas, now)
+        self._budget.fit(len(view.replicas), view.collection)
+        self._probation.look(self._fleet.replicas, now)
 
-    def triggers(self) -> dict[str, float]:
-        """Return, by query class, after how many seconds a query's only attempt is late by
-        default.
+    def triggers(self) -> dict[Class, float]:
+        """Return, by collection and query class, after how many seconds a query's only attempt is
+        late by default.
         """
         policy = self._settings.policy(self._settings.hedge)
         alone = [(0, [channel.leaf for channel in self._fleet.channels.values()])]
         return {
-            name: policy.delay_s(history, Gather(alone, policy, self.terms(name, 0.0), 0.0))
-            for name, history in self.histories.items()
+            each: policy.delay_s(history, Gather(alone, policy, self.terms(each, 0.0), 0.0))
+            for each, history in self.histories.items()
             if history.samples >= MIN_SAMPLES
         }
 
@@ -94,7 +98,7 @@ class FanOut:
         """
         view, request = pursuit.view, pursuit.request
         now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
-        terms = self.terms(history, now)
+        terms = self.terms((view.collection, history), now)
         policy = self.policy(request)
         if kind == "search" and request.priority != "batch":
             terms.probation = self._probation  # other times than most attempts' would not compare
@@ -120,7 +124,7 @@ class FanOut:
             return Off()
         return self._settings.policy(request.hedge or self._settings.hedge)
 
-    def terms(self, query_class: str, now: float) -> Terms:
+    def terms(self, query_class: Class, now: float) -> Terms:
         """Return what the races of a gather of this class have in common."""
         if query_class not in self.histories:
             self.histories[query_class] = Latency(now)
@@ -132,4 +136,5 @@ class FanOut:
             self.histories[query_class],
             self._settings.attempts_max,
             self.paces[query_class],
+            collection=query_class[0],
         )

@@ -17,16 +17,23 @@ from starlette.responses import Response
 from root.answering import Answered, Answering
 from root.asking import posted, refuse_parameters, while_connected
 from root.bodies import Problem
-from root.requests import SEARCHES_BYTES_MAX, SearchRequest, search_from_json, searches_from_json
+from root.requests import (
+    SEARCHES_BYTES_MAX,
+    SearchRequest,
+    one_of_several_from_json,
+    searches_from_json,
+)
 
-Search = Callable[[SearchRequest, float], Awaitable[dict[str, Any]]]
+Search = Callable[[SearchRequest, float, str | None], Awaitable[dict[str, Any]]]
 
 
 class MultiSearch:
     """The multi-searches of one root. Owned by its loop."""
 
     def __init__(self, answering: Answering, search: Search) -> None:
-        """``search`` is given a request and the loop's time, and returns an answer's body."""
+        """``search`` is given a request, the loop's time and a collection, if one is named, and
+        returns an answer's body.
+        """
         self._answering = answering
         self._search = search
 
@@ -49,7 +56,8 @@ class MultiSearch:
         )
 
     async def _searched(self, sent: bytes, arrived_s: float) -> dict[str, Any]:
-        return await self._search(search_from_json(sent), arrived_s)
+        wanted = one_of_several_from_json(sent)
+        return await self._search(wanted, arrived_s, wanted.collection)
 
 
 def in_its_place(answered: Answered) -> dict[str, Any]:

@@ -68,18 +68,19 @@ def example_targets(operation: Operation) -> list[str]:
 
     Each has what is required beside it, or stands in its place.
     """
+    values = {name: quote(value, safe="") for name, (_, value) in operation.path_is.items()}
+    path = operation.path.format(**values)
     if operation.query is None:
-        values = {name: quote(str(value), safe="") for name, value in operation.example.items()}
-        return [operation.path.format(**values)]
+        return [path]
     written = {name: _written(value) for name, value in operation.example.items()}
     needed = {name: text for name, text in written.items() if name == operation.required}
     rest = {name: text for name, text in written.items() if name not in needed}
     alone = "&".join(f"{name}={text}" for name, text in needed.items())
     other = operation.instead
     return [
-        f"{operation.path}?{alone}",
-        *(f"{operation.path}?{alone}&{name}={text}" for name, text in rest.items()),
-        *(f"{operation.path}?{name}={_written(value)}" for name, value in other.items()),
+        f"{path}?{alone}",
+        *(f"{path}?{alone}&{name}={text}" for name, text in rest.items()),
+        *(f"{path}?{name}={_written(value)}" for name, value in other.items()),
     ]
 
 
@@ -129,18 +130,16 @@ def _reply(reply: Reply) -> dict[str, Any]:
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
-    if not operation.path_is:
-        return []
-    name = operation.path.partition("{")[2].rstrip("}")
     return [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "description": operation.path_is,
+            "description": about,
             "schema": {"type": "string", "minLength": 1},
-            "example": operation.example[name],
+            "example": example,
         }
+        for name, (about, example) in operation.path_is.items()
     ]
 
 

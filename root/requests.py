@@ -85,11 +85,17 @@ class SuggestRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
 
 
+class OneOfSeveral(SearchRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A search among others, of a collection: of the first, if it names none."""
+
+    collection: str | None = None
+
+
 class MultiSearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Searches that are run at once and answered in order, each by itself."""
 
     searches: Annotated[
-        tuple[SearchRequest, ...], msgspec.Meta(min_length=1, max_length=SEARCHES_MAX)
+        tuple[OneOfSeveral, ...], msgspec.Meta(min_length=1, max_length=SEARCHES_MAX)
     ]
 
 
@@ -112,11 +118,17 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
+_Search = TypeVar("_Search", bound=SearchRequest)
 
 
 def search_from_json(body: bytes) -> SearchRequest:
     """Return the request in a POST body."""
     return checked(decoded(body, SearchRequest))
+
+
+def one_of_several_from_json(body: bytes) -> OneOfSeveral:
+    """Return one of the searches in a POST body. Raises BadRequest."""
+    return checked(decoded(body, OneOfSeveral))
 
 
 def searches_from_json(body: bytes) -> list[bytes]:
@@ -195,7 +207,7 @@ def _unquoted(raw: bytes, field: str) -> str:
         raise BadRequest(field, "is not valid UTF-8") from None
 
 
-def checked(request: SearchRequest) -> SearchRequest:
+def checked(request: _Search) -> _Search:
     """Return a request whose members go together. Raises BadRequest."""
     given = [request.q, request.query, request.similar_to]
     if given.count(None) != len(given) - 1:

@@ -23,7 +23,7 @@ from leaf.suggestion import SuggestBody
 from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
-from root.cursor import fingerprint, read
+from root.cursor import Cursor, fingerprint, read
 from root.discovery import Fleet
 from root.enough import Enough
 from root.errors import BadRequest, Gone, NoShards, NotCovered, Overloaded, UnknownDocument
@@ -84,9 +84,13 @@ class Searches:
         """Are told of each search that is over, however it ended."""
         self._requests = 0
 
-    async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
-        """Return the body of the answer. Raises CallerError or FleetError."""
-        pursuit = self._pursue(request, now)
+    async def search(
+        self, request: SearchRequest, now: float, collection: str | None = None
+    ) -> dict[str, Any]:
+        """Return the body of the answer; from the first collection, if none is named. Raises
+        CallerError or FleetError.
+        """
+        pursuit = self._pursue(request, now, collection)
         query = self._query(pursuit, await self._likeness(pursuit))
         rehearsed = isinstance(self.fan_out.policy(request), Shadow) and self.rehearsal.admits(now)
         try:
@@ -104,9 +108,11 @@ class Searches:
             body |= answer.attempted(pursuit)
         return body
 
-    async def suggest(self, request: SuggestRequest, now: float) -> dict[str, Any]:
+    async def suggest(
+        self, request: SuggestRequest, now: float, collection: str | None = None
+    ) -> dict[str, Any]:
         """Return ways to go on with what is typed. Raises CallerError or FleetError."""
-        pursuit = self._pursue(SearchRequest(timeout_ms=request.timeout_ms), now)
+        pursuit = self._pursue(SearchRequest(timeout_ms=request.timeout_ms), now, collection)
         body = SuggestBody(prefix=request.prefix, k=request.k)
         outcome = await self._suggested(pursuit, body, pursuit.deadline_s)
         self._raise_where_nothing_answered(pursuit, outcome)
@@ -121,10 +127,12 @@ class Searches:
         pursuit = self._pursue(request, now)
         return await self._query_phase(pursuit, self._query(pursuit, await self._likeness(pursuit)))
 
-    async def document(self, document_id: str, now: float) -> dict[str, Any]:
+    async def document(
+        self, document_id: str, now: float, collection: str | None = None
+    ) -> dict[str, Any]:
         """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
         check_text("id", document_id)
-        pursuit = self._pursue(SearchRequest(), now)
+        pursuit = self._pursue(SearchRequest(), now, collection)
         outcome = await self.fan_out.gather(
             pursuit,
             "lookup",
@@ -174,14 +182,15 @@ class Searches:
             return await self.fan_out.gather(
                 pursuit, "search", history, body, deadline_s, enough=enough
             )
-        subject = subject_of(query, depth, body, described(selection))
+        collection = pursuit.view.collection
+        subject = subject_of(query, depth, body, described(selection), collection)
         # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
         ask = Ask(
             *("search", pursuit.view.card.generation, body, deadline_s),
             query=pursuit.number,
             trace=tracing.outgoing(),
         )
-        new_terms = partial(self.fan_out.terms, history, pursuit.arrived_s)
+        new_terms = partial(self.fan_out.terms, (collection, history), pursuit.arrived_s)
         first = await self.trials.first_shard(pursuit, subject, history, ask, new_terms)
         if first is not None and len(first.replies) in {0, len(pursuit.view.replicas)}:
             return first
@@ -256,14 +265,12 @@ class Searches:
 
     # --- checks ---
 
-    def _pursue(self, request: SearchRequest, now: float) -> Pursuit:
+    def _pursue(self, request: SearchRequest, now: float, collection: str | None = None) -> Pursuit:
         cursor = None if request.cursor is None else read(request.cursor)
-        view = self.fleet.view() if cursor is None else self.fleet.views.get(cursor.generation)
-        if cursor is not None and view is None:
-            detail = f"generation {cursor.generation!r:.40} is held no more: search again"
-            raise Gone("cursor", detail)
+        name = self.fleet.named(collection)
+        view = self.fleet.view(name) if cursor is None else self._continued(cursor, name)
         if view is None:
-            raise NoShards("no leaf that holds anything is connected")
+            raise NoShards(self.fleet.lacking)
         self.fan_out.begin(view, now)
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         self._requests += 1
@@ -276,6 +283,16 @@ class Searches:
         if cursor is not None:
             pursuit.position, pursuit.asked = cursor.position, cursor.asked
         return pursuit
+
+    def _continued(self, cursor: Cursor, collection: str) -> View:
+        """Return the view that a cursor goes on in, of a collection. Raises BadRequest or Gone."""
+        generation, views = cursor.generation, self.fleet.views
+        if generation in views.get(collection, ()):
+            return views[collection][generation]
+        others = [name for name, known in views.items() if generation in known]
+        if others:
+            raise BadRequest("cursor", f"belongs to the collection {others[0]!r}")
+        raise Gone("cursor", f"generation {generation!r:.40} is held no more: search again")
 
     def _query(self, pursuit: Pursuit, likeness: Query | None) -> Query:
         reading = understood(pursuit.request, pursuit.view.card.fields, likeness)

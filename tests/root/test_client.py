@@ -153,6 +153,29 @@ def test_several_searches_come_back_in_order(asks: Asks) -> None:
     assert at_fault.field == "k"
 
 
+def test_a_client_may_be_of_one_collection() -> None:
+    """All that it asks is asked there; of several searches those that name no other."""
+    state: dict[str, Any] = {"collection": "a b", "generation": None, "documents": 0}
+    topology = {**state, "fields": [], "shards": [], "generations": {}, "leaves": []}
+    listed = {"collections": [{**state, "shards": 0, "uncovered": []}]}
+    bodies: list[Any] = [ANSWER, {"answers": []}, topology, listed]
+    with (
+        canned(*[(200, body, {}) for body in bodies]) as root,
+        Client(root.url, collection="a b") as one,
+    ):
+        one.search("json")
+        one.searches([{"q": "a"}, {"q": "b", "collection": "docs"}])
+        assert one.topology().collection == "a b"
+        assert [each.collection for each in one.collections().collections] == ["a b"]
+        both = [{"collection": "a b", "q": "a"}, {"collection": "docs", "q": "b"}]
+        assert root.asked == [
+            ("POST", "/collections/a%20b/search", {"q": "json"}),
+            ("POST", "/searches", {"searches": both}),
+            ("GET", "/collections/a%20b/topology", None),
+            ("GET", "/collections", None),
+        ]
+
+
 @pytest.mark.parametrize("placed", [3, {}, {"error": {}, "status": 1}])
 def test_what_is_no_answer_in_its_place_is_told_apart(asks: Asks, placed: Any) -> None:
     """As everywhere."""

@@ -186,14 +186,10 @@ def test_every_kind_of_work_has_a_history_of_its_own() -> None:
         await asked.search(q="one two three four")
         await asked.search(q='"one two"')
         await asked.searches.document("doc-00007", asyncio.get_running_loop().time())
-        assert set(asked.searches.fan_out.histories) == {
-            "search-short",
-            "search-long",
-            "search-phrase",
-            "lookup",
-            "fetch",
-        }
-        samples = {name: h.samples for name, h in asked.searches.fan_out.histories.items()}
+        histories = asked.searches.fan_out.histories
+        assert {collection for collection, _ in histories} == {"default"}
+        samples = {query_class: history.samples for (_, query_class), history in histories.items()}
+        assert set(samples) == {"search-short", "search-long", "search-phrase", "lookup", "fetch"}
         assert samples["search-short"] == samples["search-long"] == SHARDS
 
     asking(body)
