@@ -87,7 +87,7 @@ class Unavailable(Refused):
 
 
 class SearchOptions(TypedDict, total=False):
-    """What a search may ask beside its query; see ``root.requests``."""
+    """What a search may ask beside its query, or in its place; see ``root.requests``."""
 
     similar_to: str
     strict: bool
