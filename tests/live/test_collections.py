@@ -56,50 +56,60 @@ def is_whole(answer: SearchAnswer, generation: str) -> bool:
     return answer.coverage.complete and answer.generation == generation
 
 
-def test_two_collections_are_searched_and_one_is_built_anew(both: tuple[Fleet, Path]) -> None:
-    """Each answers with its own documents; while a new generation of one is taken up, everybody
-    who searches is answered, and the other does not change.
+def searched(root_url: str, docs: str, first: str, stop_s: float) -> tuple[bool, set[str]]:
+    """Search both until there is another generation of articles than the first, or it is too late.
+
+    Return whether every answer was whole, that of the others from their one generation, and the
+    generations of articles that were seen.
     """
-    fleet, articles = both
-    (first,) = generations(articles)
-    docs = Client(fleet.root_url)
-    named = Client(fleet.root_url, collection="articles")
-    listed = docs.collections().collections
-    assert [each.collection for each in listed] == ["default", "articles"]
-    assert [each.documents for each in listed] == [2000, ARTICLES]
-    generation = listed[0].generation
-    assert generation is not None
-    assert docs.document("d00007").fields.keys() == {"title", "body"}
-    assert named.document("d00007").fields["headline"] == "headline 7 first"
-    with pytest.raises(AtFault, match="default, articles"):
-        Client(fleet.root_url, collection="nowhere").search("first")
-    assert docs.search("first").total.value == 0
-    found, other = named.searches([{"q": "first", "k": 1}, {"q": "*", "collection": "default"}])
-    assert isinstance(found, SearchAnswer)
-    assert isinstance(other, SearchAnswer)
-    assert (found.total.value, other.total.value) == (ARTICLES, 2000)
+    unharmed, seen = True, {first}
+    with Client(root_url) as one, Client(root_url, collection="articles") as two:
+        while seen == {first} and time.monotonic() < stop_s:
+            unharmed = unharmed and is_whole(one.search("*", k=1), docs)
+            answer = two.search("headline", k=1)
+            unharmed = unharmed and answer.coverage.complete
+            seen.add(answer.generation)
+            time.sleep(POLL_S)
+    return unharmed, seen
 
-    def searching(stop_s: float) -> tuple[bool, set[str]]:
-        """Search both until the new one is there, or it is too late."""
-        unharmed, seen = True, {first}
-        with Client(fleet.root_url) as one, Client(fleet.root_url, collection="articles") as two:
-            while seen == {first} and time.monotonic() < stop_s:
-                unharmed = unharmed and is_whole(one.search("*", k=1), generation)
-                answer = two.search("headline", k=1)
-                unharmed = unharmed and answer.coverage.complete
-                seen.add(answer.generation)
-                time.sleep(POLL_S)
-        return unharmed, seen
 
-    with ThreadPoolExecutor() as pool:
-        asking = pool.submit(searching, time.monotonic() + FOLLOWED_S)
-        build(articles, LATER, "second")
-        unharmed, seen = asking.result()
-    assert unharmed
-    assert seen == {*generations(articles)}
-    assert named.search("second").total.value == LATER
-    assert is_whole(docs.search("*", k=1), generation)
-    topology: Any = docs.topology()
-    assert topology.generation == generation
-    docs.close()
-    named.close()
+def test_both_collections_are_searched(both: tuple[Fleet, Path]) -> None:
+    """Each answers with its own documents, and one that there is not is told so."""
+    fleet, _ = both
+    url = fleet.root_url
+    with Client(url) as docs, Client(url, collection="articles") as articles:
+        listed = docs.collections().collections
+        assert [each.collection for each in listed] == ["default", "articles"]
+        assert [each.documents for each in listed] == [2000, ARTICLES]
+        assert docs.document("d00007").fields.keys() >= {"title", "body"}
+        assert articles.document("d00007").fields["headline"] == "headline 7 first"
+        assert docs.search("first").total.value == 0
+        searches: list[dict[str, Any]] = [
+            {"q": "first", "k": 1},
+            {"q": "*", "collection": "default"},
+        ]
+        found, others = articles.searches(searches)
+        assert isinstance(found, SearchAnswer)
+        assert isinstance(others, SearchAnswer)
+        assert (found.total.value, others.total.value) == (ARTICLES, 2000)
+    with Client(url, collection="nowhere") as nowhere, pytest.raises(AtFault) as raised:
+        nowhere.search("first")
+    assert "default, articles" in raised.value.detail
+
+
+def test_one_is_built_anew_and_the_other_is_unaffected(both: tuple[Fleet, Path]) -> None:
+    """While a new generation is taken up, everybody who searches is answered."""
+    fleet, folder = both
+    (first,) = generations(folder)
+    with Client(fleet.root_url) as docs, Client(fleet.root_url, collection="articles") as articles:
+        generation = docs.topology().generation
+        assert generation is not None
+        with ThreadPoolExecutor() as pool:
+            stop_s = time.monotonic() + FOLLOWED_S
+            asking = pool.submit(searched, fleet.root_url, generation, first, stop_s)
+            build(folder, LATER, "second")
+            unharmed, seen = asking.result()
+        assert unharmed
+        assert seen == {*generations(folder)}
+        assert articles.search("second").total.value == LATER
+        assert is_whole(docs.search("*", k=1), generation)
