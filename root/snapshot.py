@@ -60,6 +60,7 @@ def topology(fleet: Fleet, collection: str | None) -> dict[str, Any]:
     documents = view.card.documents if view else ()
     return {
         "collection": collection,
+        "collections": list(fleet.views),
         "generation": view.card.generation if view else None,
         "documents": sum(documents),
         "fields": list(view.card.fields) if view else [],

@@ -63,9 +63,12 @@ class CollectionsAnswer(msgspec.Struct, frozen=True):
 
 
 class TopologyAnswer(msgspec.Struct, frozen=True):
-    """Leaves, the generations of a collection, and who holds what of it."""
+    """Leaves, the generations of a collection, and who holds what of it; and the names of all
+    collections.
+    """
 
     collection: str
+    collections: list[str]
     generation: str | None
     documents: int
     fields: list[Field]

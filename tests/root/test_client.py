@@ -156,7 +156,14 @@ def test_several_searches_come_back_in_order(asks: Asks) -> None:
 def test_a_client_may_be_of_one_collection() -> None:
     """All that it asks is asked there; of several searches those that name no other."""
     state: dict[str, Any] = {"collection": "a b", "generation": None, "documents": 0}
-    topology = {**state, "fields": [], "shards": [], "generations": {}, "leaves": []}
+    topology = {
+        **state,
+        "collections": ["a b"],
+        "fields": [],
+        "shards": [],
+        "generations": {},
+        "leaves": [],
+    }
     listed = {"collections": [{**state, "shards": 0, "uncovered": []}]}
     bodies: list[Any] = [ANSWER, {"answers": []}, topology, listed]
     with (
