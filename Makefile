@@ -24,7 +24,8 @@ run: $(VENV)/.ready
 	@$(BIN)/python -c "$$CHECK_PORTS" $(HEDGEROW_PORT) $(HEDGEROW_LEAF_PORT)
 	@test "$$HEDGEROW_INDEX" != $(SAMPLE_INDEX) || ls -d $(SAMPLE_INDEX)/[0-9]* > /dev/null 2>&1 || \
 	    $(BIN)/python -m index_data build --source pydocs --out $(SAMPLE_INDEX) --shards 16
-	@$(BIN)/python -m index_data show "$$HEDGEROW_INDEX" > /dev/null
+	@IFS=,; for each in $$HEDGEROW_INDEX; do \
+	    $(BIN)/python -m index_data show "$${each#[a-z0-9_-]*=}" > /dev/null || exit; done
 	@PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" exec honcho start
 
 test: $(VENV)/.ready-dev

@@ -26,7 +26,7 @@ from leaf.app import create_app
 from leaf.asks import Task
 from leaf.background import GARBAGE_MAX, Background
 from leaf.canned import NOTICE, CannedSupply
-from leaf.config import Config, Place, read_token
+from leaf.config import Config, Place, read_indexes, read_token
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration, Supply
 from leaf.injection import InjectingWorkers
@@ -57,7 +57,13 @@ BACKLOG: Final = 1024
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.option("--index", type=click.Path(path_type=Path), help="Folder of the built index.")
+@click.option(
+    "--index",
+    "indexes",
+    multiple=True,
+    metavar="[NAME=]DIR",
+    help="Folder of a built index, and the collection that it is; repeat it for more.",
+)
 @click.option("--canned", type=int, help="Serve this many shards of constant answers instead.")
 @click.option("--ordinal", type=int, required=True, help="Which leaf this is, from 0.")
 @click.option("--of", "leaves", type=int, required=True, help="How many leaves there are.")
@@ -139,7 +145,7 @@ BACKLOG: Final = 1024
 )
 def main(  # noqa: D103 - click shows a docstring to users
     *,
-    index: Path | None,
+    indexes: tuple[str, ...],
     canned: int | None,
     ordinal: int,
     leaves: int,
@@ -163,7 +169,7 @@ def main(  # noqa: D103 - click shows a docstring to users
         plan = load(interference) if interference else None
         config = Config(
             place=Place(ordinal=ordinal, leaves=leaves, replicas=replicas),
-            index=index,
+            indexes=read_indexes(indexes),
             canned=canned,
             port=port,
             host=host,
@@ -211,12 +217,16 @@ def supply_of(config: Config) -> Supply:
         return CannedSupply(config.canned, config.place)
     # Imported here: a leaf of canned answers, and one with a bad setting, need no search
     # library.
-    from leaf.supply import IndexSupply  # noqa: PLC0415
+    from leaf.supply import IndexSupply, Supplies  # noqa: PLC0415
 
-    assert config.index is not None  # noqa: S101 - Config has seen to it
-    supply = IndexSupply(config.index, config.place, config.generations)
-    supply.check()
-    return supply
+    supplies = Supplies(
+        [
+            IndexSupply(folder, config.place, config.generations, name)
+            for name, folder in config.indexes.items()
+        ]
+    )
+    supplies.check()
+    return supplies
 
 
 def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
@@ -240,6 +250,7 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
         blocked_ms=config.blocked_ms,
         watch=config.watch,
         place=config.place,
+        collections=config.collections,
     )
     if leaf.notice:
         log.warning(leaf.notice)

@@ -67,13 +67,16 @@ def create_app(
 
 
 def readiness(leaf: Leaf) -> dict[str, Any]:
-    """Return whether a leaf can answer, and for what: shards by generation, the refused too."""
+    """Return whether a leaf can answer of all its collections, and for what: shards by generation,
+    the refused too.
+    """
     return {
         "leaf": leaf.name,
-        "ready": len(leaf.holdings) > 0,
+        "ready": all(leaf.holdings.newest(name) is not None for name in leaf.collections),
         "notice": leaf.notice or None,
         "generations": {
             held.card.generation: {
+                "collection": held.collection,
                 "shards": sorted(held.shards),
                 "refused": {str(shard): why for shard, why in sorted(held.refused.items())},
             }

@@ -81,6 +81,7 @@ class Channel:
         self.url = url
         self.leaf = leaf
         self.hello: LeafHello | None = None
+        self.collections: tuple[str, ...] = ()
         self.held: list[Held] = []
         self.problem = "not connected yet"
         self.seen_s = 0.0
@@ -212,6 +213,7 @@ class Channel:
                 f"the leaf speaks protocol {hello.protocol}, this root {PROTOCOL_VERSION}"
             )
         self.held = read_holdings(self.leaf, hello)
+        self.collections = tuple(hello.collections)
         self._last_name = hello.leaf
         if hello.notice != (self.hello.notice if self.hello else ""):
             log.warning("leaf %s: %s", self.label, hello.notice or "its notice is withdrawn")

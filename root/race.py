@@ -65,9 +65,7 @@ class IllegalEvent(Exception):
 
 
 class Attempt(msgspec.Struct, gc=False):
-    """One leg sent to one leaf. ``leg`` is the transport's own number for it, ``twin`` the leaf
-    with which it is tied.
-    """
+    """One leg sent to one leaf: the transport's ``leg``, and tied with one on the leaf ``twin``."""
 
     number: int
     slot: int
@@ -110,6 +108,7 @@ class Terms:
     tally: Tally = field(default_factory=Tally)
     probation: Probation | None = None
     losses_max: int = LOSSES_MAX
+    collection: str = ""
 
 
 class Race(msgspec.Struct, gc=False):
@@ -159,14 +158,14 @@ class Race(msgspec.Struct, gc=False):
         if leaf is None:
             terms.ledger.no_candidate += 1
             return "no_candidate"
-        if terms.budget.crowded(self.shard):
+        if terms.budget.crowded(self.shard, terms.collection):
             terms.ledger.crowded += 1
             return "no_candidate"
         if not self._afford(terms, now, needed=False, lent=tied_to is not None):
             return "denied"
         terms.tally.hedged += 1
         if tied_to is None:
-            terms.budget.hedged(self.shard)
+            terms.budget.hedged(self.shard, terms.collection)
             return self._send(number, leaf, "hedge", terms, now)
         copy = self._send(number, leaf, "tied", terms, now)
         copy.twin = tied_to.leaf
@@ -358,7 +357,7 @@ class Race(msgspec.Struct, gc=False):
             terms.budget.keep()
             if attempt.service_us and other.service_us:
                 terms.ledger.tied_duplicates += 1
-                terms.budget.hedged(self.shard)
+                terms.budget.hedged(self.shard, terms.collection)
 
     def _end_late(self, attempt: Attempt, fate: Fate, terms: Terms, now: float) -> None:
         """End an attempt that nobody waits for: what it cost, and what waiting would have."""

@@ -21,6 +21,14 @@ from root.errors import BadRequest
 from root.query import check_text
 from root.selection import FacetRequest, FacetsRequest, FilterRequest, SortRequest
 
+BODY_BYTES_MAX: Final = 64 * 1024
+"""A query tree of the largest size allowed, written out; not a way to fill memory."""
+
+SEARCHES_MAX: Final = 32
+"""Searches of one multi-search: a page with many lists, not a way past the limit of requests."""
+SEARCHES_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
+"""Few searches are near the limit of one, and not all of a multi-search."""
+
 RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
 CURSOR_CHARS_MAX: Final = 60_000
@@ -77,6 +85,28 @@ class SuggestRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
 
 
+class OneOfSeveral(SearchRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A search among others, of a collection: of the first, if it names none."""
+
+    collection: str | None = None
+
+
+class MultiSearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Searches that are run at once and answered in order, each by itself."""
+
+    searches: Annotated[
+        tuple[OneOfSeveral, ...], msgspec.Meta(min_length=1, max_length=SEARCHES_MAX)
+    ]
+
+
+class _Searches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The same, each search as it was sent: one that cannot be read is no fault of the others."""
+
+    searches: Annotated[
+        tuple[msgspec.Raw, ...], msgspec.Meta(min_length=1, max_length=SEARCHES_MAX)
+    ]
+
+
 Deed = Literal["slow", "quicken", "stop", "resume", "kill"]
 
 
@@ -88,11 +118,22 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
+_Search = TypeVar("_Search", bound=SearchRequest)
 
 
 def search_from_json(body: bytes) -> SearchRequest:
     """Return the request in a POST body."""
     return checked(decoded(body, SearchRequest))
+
+
+def one_of_several_from_json(body: bytes) -> OneOfSeveral:
+    """Return one of the searches in a POST body. Raises BadRequest."""
+    return checked(decoded(body, OneOfSeveral))
+
+
+def searches_from_json(body: bytes) -> list[bytes]:
+    """Return the searches in a POST body, each still to be read. Raises BadRequest."""
+    return [bytes(search) for search in decoded(body, _Searches).searches]
 
 
 def decoded(body: bytes, of: type[_Body]) -> _Body:
@@ -166,7 +207,7 @@ def _unquoted(raw: bytes, field: str) -> str:
         raise BadRequest(field, "is not valid UTF-8") from None
 
 
-def checked(request: SearchRequest) -> SearchRequest:
+def checked(request: _Search) -> _Search:
     """Return a request whose members go together. Raises BadRequest."""
     given = [request.q, request.query, request.similar_to]
     if given.count(None) != len(given) - 1:

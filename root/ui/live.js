@@ -103,8 +103,8 @@ function draw(snapshot) {
   const worst = panels.leaves.draw(leaves);
   panels.figures.replaceChildren(...figures(snapshot));
   panels.table.replaceChildren(...Object.entries(ROWS).map(([name, words]) => tableRow(words, minute.fan_outs[name])));
-  panels.tailNote.textContent =
-    snapshot.shards < SHARDS_FOR_95 ? `95 % of ${snapshot.shards} shards are all of them.` : "";
+  const shards = Math.max(0, ...snapshot.collections.map((collection) => collection.shards));
+  panels.tailNote.textContent = shards < SHARDS_FOR_95 ? `95 % of ${shards} shards are all of them.` : "";
   panels.distribution.replaceChildren(...distribution(minute.distribution, minute.requests));
   panels.hedging.replaceChildren(...budget(minute, hedging));
   panels.troublePanel.hidden = !snapshot.trouble;
@@ -113,10 +113,11 @@ function draw(snapshot) {
 }
 
 // One sentence: what somebody who has just come wants to know.
-function judge({ uncovered, leaves, minute, generation }, worst) {
+function judge({ collections, leaves, minute }, worst) {
   const lost = leaves.filter((leaf) => leaf.state === "lost");
-  if (!generation) return say("bad", "No leaf that holds anything is connected.");
-  if (uncovered.length) return say("bad", `No live replica of shard ${uncovered.join(", ")}: answers are incomplete.`);
+  if (!collections.some(({ generation }) => generation)) return say("bad", "No leaf that holds anything is connected.");
+  const lacking = collections.map((one) => lacks(one, collections.length > 1)).filter(Boolean);
+  if (lacking.length) return say("bad", `${lacking.join(" ")} Answers are incomplete.`);
   const sentences = lost.map((leaf) => `${short(leaf)} is lost: ${leaf.problem}.`);
   if (worst) {
     const probation = worst.state === "probation" ? ", and on probation" : "";
@@ -127,9 +128,18 @@ function judge({ uncovered, leaves, minute, generation }, worst) {
   return say("good", "All leaves are well, and none stands out.");
 }
 
+// What a collection lacks, in a sentence; nothing, if it is whole.
+function lacks({ collection, generation, uncovered }, named) {
+  const of = named ? ` of ${collection}` : "";
+  if (!generation) return `No connected leaf holds anything${of}.`;
+  return uncovered.length ? `No live replica of shard ${uncovered.join(", ")}${of}.` : "";
+}
+
 const short = (leaf) => leaf.leaf.replace(/^https?:\/\//, "");
 
-function figures({ minute, in_flight: inFlight, uncovered, shards, leaves }) {
+function figures({ minute, in_flight: inFlight, collections, leaves }) {
+  const shards = collections.reduce((sum, collection) => sum + collection.shards, 0);
+  const uncovered = collections.reduce((sum, collection) => sum + collection.uncovered.length, 0);
   const { first, extra } = minute.attempts;
   const rate = minute.seconds ? minute.requests.count / minute.seconds : 0;
   const well = leaves.filter((leaf) => leaf.state === "well").length;
@@ -139,7 +149,7 @@ function figures({ minute, in_flight: inFlight, uncovered, shards, leaves }) {
     ["p99", ms(minute.requests.p99), "ms"],
     ["in work", count(inFlight), null],
     ["extra attempts", first ? percent(extra / first) : "–", null],
-    ["shards live", `${shards - uncovered.length}/${shards}`, null],
+    ["shards live", `${shards - uncovered}/${shards}`, null],
     ["leaves well", `${well}/${leaves.length}`, null],
   ];
   return all.map(([name, value, unit]) =>

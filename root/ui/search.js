@@ -1,6 +1,7 @@
 // The search view: the form, the hits, and beside them the race that found them.
 
 import { byId, count, el, ms, plural, rootCan } from "./dom.js";
+import { carried, within } from "./collection.js";
 import { highlighted } from "./highlight.js";
 import { suggest } from "./suggest.js";
 import { waterfall } from "./waterfall.js";
@@ -46,7 +47,7 @@ function linkTo(q, text = q) {
 }
 
 function address(q, offset, filter = []) {
-  const parameters = new URLSearchParams({ q });
+  const parameters = new URLSearchParams({ ...carried, q });
   if (offset) parameters.set("offset", offset);
   if (filter.length) parameters.set("filter", JSON.stringify(filter));
   return `./?${parameters}`;
@@ -84,7 +85,7 @@ async function ask(q, offset, filter) {
   if (counted.length) parameters.set("facets", JSON.stringify(Object.fromEntries(counted.map(counting))));
   byId("answer").setAttribute("aria-busy", "true");
   try {
-    const response = await fetch(`search?${parameters}`, { signal: asked.signal });
+    const response = await fetch(within(`search?${parameters}`), { signal: asked.signal });
     const body = await response.json();
     show({ q, offset, filter }, response, body);
   } catch (error) {

@@ -58,8 +58,8 @@ def test_metrics_tell_what_happened(staged: Any) -> None:
                 "hedgerow_leaf_connections 1.0",
                 "hedgerow_leaf_interference 0.0",
                 'hedgerow_leaf_frames_total{direction="in"} 1.0',
-                'hedgerow_leaf_shards{generation="g1",state="served"} 10.0',
-                'hedgerow_leaf_documents{generation="g1"} 1000.0',
+                'hedgerow_leaf_shards{collection="default",generation="g1",state="served"} 10.0',
+                'hedgerow_leaf_documents{collection="default",generation="g1"} 1000.0',
                 "hedgerow_leaf_service_seconds_count 1.0",
                 'hedgerow_leaf_queue_legs{priority="interactive"} 0.0',
             ):
@@ -79,12 +79,12 @@ def test_a_leaf_says_what_its_shards_have_cost(staged: Any) -> None:
             load = json.loads((await stage.requests("GET", "/load"))[2])
             assert (load["leaf"], load["ordinal"], load["leaves"]) == ("leaf0", 0, 1)
             assert (load["replicas"], load["domain"]) == (1, "rack")
-            assert list(load["work_s"]) == ["g1"]
-            assert sorted(load["work_s"]["g1"]) == ["0", "3"]
-            assert all(spent_s > 0 for spent_s in load["work_s"]["g1"].values())
+            assert list(load["work_s"]["default"]) == ["g1"]
+            assert sorted(load["work_s"]["default"]["g1"]) == ["0", "3"]
+            assert all(spent_s > 0 for spent_s in load["work_s"]["default"]["g1"].values())
             stage.leaf.workers.forget("g1")
             load = json.loads((await stage.requests("GET", "/load"))[2])
-            assert load["work_s"] == {"g1": {}}
+            assert load["work_s"] == {"default": {"g1": {}}}
 
     asyncio.run(scene())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leaf.protocol import LeafFrame, Refusal
+from leaf.protocol import PROTOCOL_VERSION, LeafFrame, Refusal
 
 WORD = {"query": {"type": "word", "text": "parse"}, "k": 10}
 
@@ -37,10 +37,11 @@ async def test_a_leaf_says_what_it_holds(staged: Any) -> None:
     """The hello names protocol, leaf, domain and the shards of each generation."""
     async with staged() as stage:
         root = await stage.connects()
-        root.says(hello={"protocol": 1, "root": "r"})
+        root.says(hello={"protocol": PROTOCOL_VERSION, "root": "r"})
         hello = (await root.hears()).hello
         assert hello is not None
-        assert (hello.protocol, hello.leaf, hello.domain, hello.workers) == (1, "leaf0", "rack", 2)
+        assert (hello.protocol, hello.workers) == (PROTOCOL_VERSION, 2)
+        assert (hello.leaf, hello.domain) == ("leaf0", "rack")
         assert [holding.shards for holding in hello.holdings] == [tuple(range(10))]
         assert b'"generation":"g1"' in bytes(hello.holdings[0].card)
 
@@ -334,7 +335,7 @@ MALFORMED: dict[str, Any] = {
     "a ping too large": b'{"ping":9223372036854775808}',
     "nested too deep": b'{"asks":' + b"[" * 100_000,
     "text": '{"ping":1}',
-    "a second hello": b'{"hello":{"protocol":1,"root":"r"}}',
+    "a second hello": b'{"hello":{"protocol":%d,"root":"r"}}' % PROTOCOL_VERSION,
     "not numbered upwards": b'{"asks":[%s,%s]}'
     % (
         (b'{"kind":"search","generation":"g1","body":{},"budget_ms":1,"first":3,"shards":[1,2]}',)
@@ -386,6 +387,7 @@ async def test_another_protocol_is_refused_in_words(staged: Any) -> None:
     """Both versions are named, and the close code is the one for versions."""
     async with staged() as stage:
         root = await stage.connects()
-        root.says(hello={"protocol": 2, "root": "r"})
-        assert (await root.hears()).refused == "this leaf speaks protocol 1, not 2"
+        root.says(hello={"protocol": PROTOCOL_VERSION + 1, "root": "r"})
+        refused = f"this leaf speaks protocol {PROTOCOL_VERSION}, not {PROTOCOL_VERSION + 1}"
+        assert (await root.hears()).refused == refused
         assert await root.close_code() == 4001

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from websockets.frames import Opcode
 
-HELLO = b'{"hello":{"protocol":1,"root":"r"}}'
+from leaf.protocol import PROTOCOL_VERSION
+
+HELLO = b'{"hello":{"protocol":%d,"root":"r"}}' % PROTOCOL_VERSION
 PING = b'{"ping":%d}'
 
 

@@ -227,7 +227,7 @@ def test_a_hello_may_come_again() -> None:
         query = asyncio.create_task(root.query())
         asked = await leaf.frame()
         await leaf.send(hello=hello(holding(card(SHARDS), [0, 1])))
-        await until(lambda: fleet.uncovered == [2, 3, 4, 5])
+        await until(lambda: fleet.uncovered == {"default": [2, 3, 4, 5]})
         await leaf.send(hits=answers(asked))
         assert (await query).complete
         assert (await root.query(timeout_s=0.001)).outcome.missing[5] == "no_replica"

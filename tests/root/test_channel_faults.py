@@ -300,7 +300,7 @@ def test_a_refused_root_says_so_and_tries_again() -> None:
                         "domain": "",
                         "pid": 1,
                         "workers": 1,
-                        "holdings": [{"card": {"generation": 1}, "shards": []}],
+                        "collections": {"default": [{"card": {"generation": 1}, "shards": []}]},
                     }
                 }
             ),

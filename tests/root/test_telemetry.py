@@ -59,7 +59,7 @@ def test_the_trigger_is_shown_once_there_is_one(policy: str) -> None:
         await serving.client.get("/search?q=a")
         shown_s = await serving.metric(trigger, query_class="search-short")
         if policy == "adaptive":
-            assert shown_s == serving.root.searches.paces["search-short"].price_s
+            assert shown_s == serving.root.searches.fan_out.paces["default", "search-short"].price_s
         else:
             assert shown_s == pytest.approx(WORK_S + 0.0002, rel=0.05)
         assert await serving.metric(trigger, query_class="search-phrase") == 0

@@ -25,6 +25,7 @@ from bench.simulation.answers import hits
 from index_data.manifest import GenerationCard
 from leaf.protocol import (
     CHANNEL_PATH,
+    DEFAULT_COLLECTION,
     PROTOCOL_VERSION,
     Ask,
     Hits,
@@ -43,7 +44,8 @@ _frames: Final = msgspec.json.Decoder(RootFrame, strict=True)
 
 def hello(*holdings: Holding, name: str = "leaf-0", protocol: int = PROTOCOL_VERSION) -> LeafHello:
     """What a leaf says first."""
-    return LeafHello(protocol, name, "here", pid=1, holdings=holdings, workers=1)
+    held = {DEFAULT_COLLECTION: holdings}
+    return LeafHello(protocol, name, "here", pid=1, collections=held, workers=1)
 
 
 def holding(generation: GenerationCard, shards: Iterable[int]) -> Holding:

@@ -165,7 +165,7 @@ class IdleGauges:
         """Return that no trouble is injected: this one is real."""
         return False
 
-    def held(self) -> list[tuple[str, int, int, int]]:
+    def held(self) -> list[tuple[str, str, int, int, int]]:
         """Return that nothing is held."""
         return []
 
