@@ -102,6 +102,7 @@ class Channel:
         self.heard_s = 0.0
         self._failures = 0
         self._last_name = ""
+        self._last_pid: int | None = None
 
     @property
     def name(self) -> str:
@@ -153,7 +154,7 @@ class Channel:
             "connected": self.leaf.connected,
             "probation": self.leaf.trial is not None,
             "problem": self.problem or None,
-            "pid": hello.pid if hello else None,
+            "pid": self._last_pid,
             "domain": hello.domain if hello else None,
             "workers": hello.workers if hello else None,
             "notice": (hello.notice or None) if hello else None,
@@ -212,7 +213,7 @@ class Channel:
                 f"the leaf speaks protocol {hello.protocol}, this root {PROTOCOL_VERSION}"
             )
         self.held = read_holdings(self.leaf, hello)
-        self._last_name = hello.leaf
+        self._last_name, self._last_pid = hello.leaf, hello.pid
         if hello.notice != (self.hello.notice if self.hello else ""):
             log.warning("leaf %s: %s", self.label, hello.notice or "its notice is withdrawn")
         if self.hello is None:

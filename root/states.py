@@ -31,7 +31,9 @@ class GenerationState(msgspec.Struct, frozen=True):
 
 
 class LeafState(msgspec.Struct, frozen=True):
-    """A leaf and the connection to it; null where it has not said hello yet."""
+    """A leaf and the connection to it; null where it is not connected. ``pid`` is the process that
+    it was when it last said hello.
+    """
 
     leaf: str
     url: str

@@ -276,6 +276,24 @@ def test_a_leaf_is_heard_of_as_long_as_it_answers_pings(monkeypatch: pytest.Monk
     with_one_leaf(body)
 
 
+def test_a_leaf_that_fell_silent_keeps_the_process_that_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who has stopped it, or wants to end it, can look up which process that is."""
+    monkeypatch.setattr(root.channel, "PING_EVERY_S", 0.01)
+    monkeypatch.setattr(root.channel, "SILENCE_S", 0.05)
+
+    async def body(leaf: LeafServer, fleet: Fleet, _: BareRoot) -> None:
+        channel = only(fleet)
+        assert channel.described()["pid"] == 1
+        leaf.greeting, leaf.deaf = None, True
+        await until(lambda: not channel.leaf.connected)
+        assert channel.described()["pid"] == 1
+        assert channel.described()["workers"] is None
+
+    with_one_leaf(body)
+
+
 def test_pings_measure_the_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the frame that has the ping to the frame that has the pong; no leg is in it."""
     monkeypatch.setattr(root.channel, "PING_EVERY_S", 0.001)
