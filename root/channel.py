@@ -85,6 +85,7 @@ class Channel:
         self.problem = "not connected yet"
         self.seen_s = 0.0
         self.reported_us = 0
+        self.answered = 0
         self.frames_sent = 0
         self.frames_received = 0
         self._root_name = root_name
@@ -316,6 +317,7 @@ class Channel:
             seen_s += now - attempt.sent_s
             reported_us += queue_us + service_us
             flight.replied(attempt, reply)
+        self.answered += len(frame.hits) + len(frame.documents)
         self.seen_s += seen_s
         self.reported_us += reported_us
 

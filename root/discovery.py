@@ -55,6 +55,10 @@ class Fleet:
         """When anything last came from a leaf; pings see to it that something does."""
         return self.channels[leaf.name].heard_s
 
+    def answers(self) -> dict[str, int]:
+        """Return how many legs each leaf has answered so far, by its URL."""
+        return {url: channel.answered for url, channel in self.channels.items()}
+
     def view(self) -> View | None:
         """Return the view of the generation to search now; None before any leaf has one."""
         return self.current

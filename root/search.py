@@ -85,7 +85,7 @@ class Searches:
         self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
-        self.live = Live(Random(f"{settings.seed}:live"), now)
+        self.live = Live(Random(f"{settings.seed}:live"), now, fleet.answers)
         self._random = Random(f"{settings.seed}:replicas")
         self.slow = SlowQueries(settings.slow_queries)
         self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note]

@@ -24,6 +24,7 @@ def snapshot(
     """Return the state of a root and its last minute. ``in_flight`` requests are in work."""
     fleet = searches.fleet
     view = fleet.view()
+    legs = searches.live.legs()
     return {
         "generation": view.card.generation if view else None,
         "documents": view.documents if view else 0,
@@ -33,7 +34,9 @@ def snapshot(
         "minute": searches.live.picture(),
         "hedging": _hedging(searches, now),
         "trouble": trouble.described() if trouble else None,
-        "leaves": [_leaf(channel, view) for channel in fleet.channels.values()],
+        "leaves": [
+            _leaf(channel, view, legs.get(url, 0)) for url, channel in fleet.channels.items()
+        ],
     }
 
 
@@ -53,8 +56,10 @@ def _hedging(searches: Searches, now: float) -> dict[str, Any]:
     }
 
 
-def _leaf(channel: Channel, view: View | None) -> dict[str, Any]:
-    """A leaf's state, and what a leg takes there: on probation, as its probes say."""
+def _leaf(channel: Channel, view: View | None, legs: int) -> dict[str, Any]:
+    """A leaf's state, and what a leg takes there: on probation, as its probes say. ``legs`` were
+    answered in the last minute.
+    """
     generation = view.card.generation if view else None
     leaf = channel.leaf
     state, latency_s = WELL, leaf.latency_s
@@ -69,6 +74,7 @@ def _leaf(channel: Channel, view: View | None) -> dict[str, Any]:
         "url": described["url"],
         "state": state,
         "latency_ms": None if state == LOST else round(latency_s * 1000.0, 3),
+        "legs": legs,
         "in_flight": described["outstanding"],
         "shards": sum(
             len(held.shards) for held in channel.held if held.card.generation == generation

@@ -221,12 +221,15 @@ class LiveTrouble(msgspec.Struct, frozen=True):
 
 
 class LiveLeaf(msgspec.Struct, frozen=True):
-    """A leaf and its state; ``latency_ms`` is the smoothed time of a leg there."""
+    """A leaf and its state; ``latency_ms`` is the smoothed time of a leg there, ``legs`` are those
+    that it answered in the last minute.
+    """
 
     leaf: str
     url: str
     state: Literal["well", "probation", "lost"]
     latency_ms: float | None
+    legs: int
     in_flight: int
     shards: int
     problem: str | None
