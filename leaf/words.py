@@ -30,10 +30,12 @@ class Known(NamedTuple):
 
 
 class Words:
-    """The words of the default text fields of a generation."""
+    """The words of a generation: of its default text fields, where no other is named."""
 
     def __init__(self, fields: Iterable[Field], statistics: Statistics) -> None:
-        self._fields = [field for field in fields if field.type == "text" and field.default]
+        self._named = {field.name: [field] for field in fields if field.scored}
+        scored = [field for (field,) in self._named.values()]
+        self._fields = [field for field in scored if field.type == "text" and field.default]
         self._statistics = statistics
 
     def going_on(self, text: str, k: int) -> tuple[str, list[Known]]:
@@ -53,19 +55,24 @@ class Words:
         ordered = sorted(best.values(), key=lambda known: (-known.documents, known.term))
         return before, ordered[:k]
 
-    def meant(self, word: str) -> tuple[str, int] | None:
+    def meant(self, word: str, field: str | None = None) -> tuple[str, int] | None:
         """Return the most frequent word that differs in one letter from one that there is not,
         and how many documents have it; None where there is none, or the word is known.
+
+        ``field`` is the one to look in. Of a keyword field, whole values are compared.
         """
-        word = composed(word).lower()
+        fields = self._fields if field is None else self._named.get(field, [])
+        word = composed(word)
+        if all(each.type == "text" for each in fields):
+            word = word.lower()
         if not LETTERS_MIN <= len(word) <= LETTERS_MAX or not word.isalpha():
             return None
-        if any(self._counted([word], field) for field in self._fields):
+        if any(self._counted([word], each) for each in fields):
             return None
         near = list(dict.fromkeys(nearby(word)))
         found: dict[str, int] = {}
-        for field in self._fields:
-            for other, count in self._counted(near, field):
+        for each in fields:
+            for other, count in self._counted(near, each):
                 found[other] = max(count, found.get(other, 0))
         if not found:
             return None
@@ -74,6 +81,9 @@ class Words:
 
     def _counted(self, words: list[str], field: Field) -> list[tuple[str, int]]:
         """Return the words that a field has, and how many documents have each."""
+        if field.type == "keyword":
+            counted = [(word, self._statistics.count(field.name, word)) for word in words]
+            return [(word, count) for word, count in counted if count]
         line = " ".join(words)
         return [
             (line[token.start : token.end], count)

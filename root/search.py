@@ -264,13 +264,15 @@ class Searches:
 
     async def _meant(self, pursuit: Pursuit, query: Query) -> str | None:
         """Return the query as it may have been meant: nobody waits long for that."""
-        words = words_of(query)
-        if not words:
-            return None
+        fields = {field.name: field for field in pursuit.view.card.fields}
+        words = words_of(query, fields)
         decided_s = pursuit.phases[-1].outcome.decided_s
         deadline_s = min(pursuit.deadline_s, decided_s + MEANT_S)
-        outcome = await self._suggested(pursuit, SuggestBody(words=words), deadline_s)
-        return meant(query, outcome.replies)
+        replies = []
+        if words:
+            outcome = await self._suggested(pursuit, SuggestBody(words=words), deadline_s)
+            replies = outcome.replies
+        return meant(query, replies, fields)
 
     async def _gather(
         self,
