@@ -299,7 +299,7 @@ class Generation:
                 for word, documents in spelled
             ]
         for word in body.words:
-            meant = self._words.meant(word.text, word.field)
+            meant = self._words.meant(word.text, word.field, shard.spelled)
             if meant is not None:
                 about = {"for": word.text, "in": word.field}
                 found.append(FetchedDocument(0, float(meant[1]), meant[0], about, {}))

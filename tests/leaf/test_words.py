@@ -109,7 +109,7 @@ def test_a_word_that_is_known_or_near_none_stays(generation: Generation, word: s
     ("word", "field", "other"),
     [
         ("jsno", "title", "json"),
-        ("secrtive", "hidden", "secretive"),
+        ("secretiv", "hidden", "secretive"),
         ("clas", "kind", "class"),
         ("Fucntion", "kind", "Function"),
     ],
