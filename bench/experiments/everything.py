@@ -65,7 +65,7 @@ RUNS: Final[Mapping[str, Sequence[Run]]] = {
     ],
     "together": [Run("together", (), ("--scale", "0.2")), Run("together-simulated", SIMULATED)],
     "pressure": [Run("pressure", (), ("--seconds", "8"))],
-    "fanout": [Run("fanout")],
+    "leg-cost": [Run("leg-cost")],
     "search": [Run("search", (), ("--rate", "50"))],
     "agree": [Run("agree", (), ("--queries", "200"))],
     "chaos": [Run("chaos", ("--rate", "100"), ("--rate", "50"))],
