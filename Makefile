@@ -25,7 +25,8 @@ run: $(VENV)/.ready
 	@test "$$HEDGEROW_INDEX" != $(SAMPLE_INDEX) || ls -d $(SAMPLE_INDEX)/[0-9]* > /dev/null 2>&1 || \
 	    $(BIN)/python -m index_data build --source pydocs --out $(SAMPLE_INDEX) --shards 16
 	@$(BIN)/python -m index_data show "$$HEDGEROW_INDEX" > /dev/null
-	@PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" exec honcho start
+# Ctrl-C is how it ends: the shell waits for honcho, and 130 is no error.
+	@trap : INT; PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" honcho start || test $$? -eq 130
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest

@@ -86,6 +86,7 @@ class Channel:
         self.seen_s = 0.0
         self.reported_us = 0
         self.answered = 0
+        self.leaving = False
         self.frames_sent = 0
         self.frames_received = 0
         self._root_name = root_name
@@ -336,14 +337,10 @@ class Channel:
 
     def _say(self, problem: str) -> None:
         """Note what is wrong; tell the operator what is news to him."""
-        if problem != self.problem:
+        if problem != self.problem and not self.leaving:
             # A leaf that has not been there yet is on its way up, as a rule.
-            log.log(
-                logging.WARNING if self._last_name else logging.INFO,
-                "leaf %s: %s",
-                self.label,
-                problem,
-            )
+            level = logging.WARNING if self._last_name else logging.INFO
+            log.log(level, "leaf %s: %s", self.label, problem)
         self.problem = problem
 
     def _lose(self, reason: FailureReason) -> None:
