@@ -79,8 +79,9 @@ class Unavailable(Refused):
 
 
 class SearchOptions(TypedDict, total=False):
-    """What a search may ask beside its query; see ``root.requests``."""
+    """What a search may ask beside its query, or in its place; see ``root.requests``."""
 
+    similar_to: str
     strict: bool
     combine: str
     tie_breaker: float
