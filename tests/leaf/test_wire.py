@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from websockets.frames import Opcode
 
+from tests.leaf.channel_scenes import run
+
 HELLO = b'{"hello":{"protocol":1,"root":"r"}}'
 PING = b'{"ping":%d}'
-
-
-def run(scene: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Make a test of a scene: a coroutine that is handed the maker of stages."""
-
-    def test(staged: Any) -> None:
-        asyncio.run(scene(staged))
-
-    test.__doc__ = scene.__doc__
-    return test
 
 
 @contextmanager

@@ -12,21 +12,23 @@ import pytest
 
 import root.channel
 from bench.simulation.answers import hits
-from bench.simulation.scripted_fleet import GENERATION, BareRoot, Seen, card
+from bench.simulation.scripted_fleet import GENERATION, BareRoot, card
 from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello, Tie
 from root.budget import BudgetTerms
-from root.channel import Channel
 from root.discovery import Fleet
 from root.hedging import MIN_SAMPLES, Off, Tied
 from root.ranking import ROUND_TRIP_START_S
 from tests.sim.loopback import (
     PATIENCE_S,
     LeafServer,
+    answered,
     answers,
     connected,
     hello,
     holding,
     legs,
+    only,
+    run,
     until,
 )
 
@@ -45,22 +47,8 @@ def with_one_leaf(body: Body) -> None:
             connected(leaf) as fleet,
         ):
             await body(leaf, fleet, BareRoot(fleet, Off(), PLENTY, timeout_s=30.0))
-        assert asyncio.all_tasks() == {asyncio.current_task()}
 
-    asyncio.run(main())
-
-
-def only(fleet: Fleet) -> Channel:
-    """The channel of a fleet of one."""
-    (channel,) = fleet.channels.values()
-    return channel
-
-
-async def queried(leaf: LeafServer, root: BareRoot) -> Seen:
-    """A query that the leaf answers."""
-    query = asyncio.create_task(root.query())
-    await leaf.send(hits=answers(await leaf.frame()))
-    return await query
+    run(main)
 
 
 def test_the_root_says_who_it_is_first() -> None:
@@ -101,7 +89,7 @@ def test_answers_of_one_frame_are_taken_together() -> None:
     """They end the query, with the leaf's own times on each attempt."""
 
     async def body(leaf: LeafServer, fleet: Fleet, root: BareRoot) -> None:
-        seen = await queried(leaf, root)
+        seen = await answered(leaf, root)
         assert [shard for shard, _ in seen.outcome.replies] == list(range(SHARDS))
         assert {(a.queue_us, a.service_us) for a in seen.gather.attempts} == {(5, 7)}
         assert only(fleet).reported_us == SHARDS * 12
@@ -129,7 +117,7 @@ def test_a_cancel_is_a_message_about_what_is_still_owed() -> None:
         await until(lambda: root.accounted)
         assert root.ledger.ended["cancelled"] == SHARDS - 2
         assert only(fleet).owed == 0
-        assert (await queried(leaf, root)).complete
+        assert (await answered(leaf, root)).complete
 
     with_one_leaf(body)
 
