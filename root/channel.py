@@ -61,6 +61,9 @@ for less than a second, and in a rolling restart its neighbour goes next: it mus
 DETAIL_CHARS_MAX: Final = 300
 """Of a leaf's words so much is kept: hundreds of shards may be refused at once, at length."""
 
+RETRY_MS_MAX: Final = 60_000
+"""For no longer than a request may take is a leaf believed that it will be busy."""
+
 PING_EVERY_S: Final = 0.2
 SILENCE_S: Final = 0.75
 """Three pings unanswered: far beyond any garbage collection or scheduling delay of a leaf,
@@ -330,6 +333,7 @@ class Channel:
             flight, attempt = entry
             attempt.queue_us = refusal.queue_us
             attempt.service_us = refusal.service_us
+            attempt.retry_ms = min(max(refusal.retry_ms, 0), RETRY_MS_MAX)
             flight.failed(attempt, refusal.reason, refusal.detail[:DETAIL_CHARS_MAX])
             touched.append(flight)
 

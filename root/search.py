@@ -365,7 +365,7 @@ class Searches:
         if pursuit.refused_as("bad_query"):
             raise BadRequest("query" if pursuit.request.q is None else "q", detail)
         if pursuit.refused_as("busy"):
-            raise Overloaded("every leaf pushed back", RETRY_AFTER_S)
+            raise Overloaded("every leaf pushed back", pursuit.retry_after_s)
         nothing = answer.search_body(pursuit, NOTHING_FOUND, {})
         reasons = set(outcome.missing.values())
         detail = f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip()
@@ -387,7 +387,8 @@ class Searches:
         if pursuit.searched and pursuit.searched >= wanted * pursuit.view.documents:
             return
         if pursuit.refused_as("busy") and set(pursuit.missing.values()) == {"refused"}:
-            raise Overloaded("leaves pushed back; too little was searched", RETRY_AFTER_S)
+            detail = "leaves pushed back; too little was searched"
+            raise Overloaded(detail, pursuit.retry_after_s)
         detail = (
             f"{pursuit.searched} of {pursuit.view.documents} documents were searched; "
             f"min_coverage asks for {wanted:g}"

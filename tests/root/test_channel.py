@@ -15,6 +15,7 @@ from bench.simulation.answers import hits
 from bench.simulation.scripted_fleet import GENERATION, BareRoot, card
 from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello, Tie
 from root.budget import BudgetTerms
+from root.channel import RETRY_MS_MAX
 from root.discovery import Fleet
 from root.hedging import MIN_SAMPLES, Off, Tied
 from root.ranking import ROUND_TRIP_START_S
@@ -226,6 +227,23 @@ def test_a_hello_may_come_again() -> None:
 def is_known(fleet: Fleet, notice: str | None) -> bool:
     """Whether this is what an operator is told of the leaf."""
     return bool(only(fleet).described()["notice"] == notice)
+
+
+@pytest.mark.parametrize(
+    ("hint_ms", "full_s"), [(250, 0.25), (0, 0.0), (-5, 0.0), (2**40, RETRY_MS_MAX / 1000.0)]
+)
+def test_a_busy_leaf_is_full_for_as_long_as_it_says(hint_ms: int, full_s: float) -> None:
+    """And not for ever, whatever it says."""
+
+    async def body(leaf: LeafServer, fleet: Fleet, root: BareRoot) -> None:
+        query = asyncio.create_task(root.query())
+        asked = [leg for _, leg, _ in legs(await leaf.frame())]
+        await leaf.send(refusals=[Refusal(leg, 0, 0, "busy", "", hint_ms) for leg in asked])
+        attempts = (await query).gather.attempts
+        full = only(fleet).leaf
+        assert full.full_until_s == max(full.joined_s, attempts[-1].ended_s + full_s)
+
+    with_one_leaf(body)
 
 
 def test_a_notice_is_told_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
