@@ -26,7 +26,8 @@ run: $(VENV)/.ready
 	    $(BIN)/python -m index_data build --source pydocs --out $(SAMPLE_INDEX) --shards 16
 	@IFS=,; for each in $$HEDGEROW_INDEX; do \
 	    $(BIN)/python -m index_data show "$${each#[a-z0-9_-]*=}" > /dev/null || exit; done
-	@PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" exec honcho start
+# Ctrl-C is how it ends: the shell waits for honcho, and 130 is no error.
+	@trap : INT; PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" honcho start || test $$? -eq 130
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore tests/root

@@ -304,9 +304,10 @@ class Generation:
                 for word, documents in spelled
             ]
         for word in body.words:
-            meant = self._words.meant(word)
+            meant = self._words.meant(word.text, word.field, shard.spelled)
             if meant is not None:
-                found.append(FetchedDocument(0, float(meant[1]), meant[0], {"for": word}, {}))
+                about = {"for": word.text, "in": word.field}
+                found.append(FetchedDocument(0, float(meant[1]), meant[0], about, {}))
         if body.like is not None:
             for ordinal in shard.lookup(body.like):
                 words = telling(self._fields, self._statistics, shard.source(ordinal))

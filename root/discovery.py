@@ -64,6 +64,15 @@ class Fleet:
         """When anything last came from a leaf; pings see to it that something does."""
         return self.channels[leaf.name].heard_s
 
+    def leave(self) -> None:
+        """Take it that this process ends, and mostly its leaves with it: their loss is no news."""
+        for channel in self.channels.values():
+            channel.leaving = True
+
+    def answers(self) -> dict[str, int]:
+        """Return how many legs each leaf has answered so far, by its URL."""
+        return {url: channel.answered for url, channel in self.channels.items()}
+
     @property
     def default(self) -> str:
         """The collection that is meant where none is named: the first."""

@@ -65,7 +65,7 @@ class IllegalEvent(Exception):
 
 
 class Attempt(msgspec.Struct, gc=False):
-    """One leg sent to one leaf: the transport's ``leg``, and tied with one on the leaf ``twin``."""
+    """One leg, the transport's ``leg``, sent to one leaf; ``retry_ms`` is its hint if it is busy."""
 
     number: int
     slot: int
@@ -80,6 +80,7 @@ class Attempt(msgspec.Struct, gc=False):
     queue_us: int = 0
     service_us: int = 0
     reason: FailureReason | None = None
+    retry_ms: int = 0
     leaf_gone: bool = False
     """Whether it ended with its leaf's connection, whatever its fate."""
     twin: Leaf | None = None
@@ -282,6 +283,7 @@ class Race(msgspec.Struct, gc=False):
             terms.budget.failed(now)
         if reason == "busy":
             terms.budget.push_back(now)
+            attempt.leaf.full(attempt.retry_ms / 1000.0, now)
         if reason == "expired" and attempt.kind == "probe":
             attempt.leaf.probe_took_at_least(now - attempt.sent_s)
 
@@ -290,11 +292,9 @@ class Race(msgspec.Struct, gc=False):
         return [a.leaf for a in self.attempts if not a.dropped]
 
     def _next_replica(self, conduct: Conduct, terms: Terms, now: float) -> Leaf | None:
-        if not conduct.next_replica:
-            return None
-        if sum(a.reason in LOST for a in self.attempts) > terms.losses_max:
-            return None
-        if self._counted_attempts() >= terms.attempts_max:
+        lost = sum(a.reason in LOST for a in self.attempts)
+        enough = lost > terms.losses_max or self._counted_attempts() >= terms.attempts_max
+        if not conduct.next_replica or enough:
             return None
         leaf = choose(self.replicas, self._tried(), terms.random, now)
         if leaf is None:

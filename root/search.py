@@ -77,7 +77,7 @@ class Searches:
         self.probation = Probation(self.budget, now)
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
-        self.live = Live(Random(f"{settings.seed}:live"), now)
+        self.live = Live(Random(f"{settings.seed}:live"), now, fleet.answers)
         self.fan_out = FanOut(fleet, settings, self.budget, self.ledger, self.probation, self.live)
         self.slow = SlowQueries(settings.slow_queries)
         self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note] if settings.watch else []
@@ -255,13 +255,15 @@ class Searches:
 
     async def _meant(self, pursuit: Pursuit, query: Query) -> str | None:
         """Return the query as it may have been meant: nobody waits long for that."""
-        words = words_of(query)
-        if not words:
-            return None
+        fields = {field.name: field for field in pursuit.view.card.fields}
+        words = words_of(query, fields)
         decided_s = pursuit.phases[-1].outcome.decided_s
         deadline_s = min(pursuit.deadline_s, decided_s + MEANT_S)
-        outcome = await self._suggested(pursuit, SuggestBody(words=words), deadline_s)
-        return meant(query, outcome.replies)
+        replies = []
+        if words:
+            outcome = await self._suggested(pursuit, SuggestBody(words=words), deadline_s)
+            replies = outcome.replies
+        return meant(query, replies, fields)
 
     # --- checks ---
 
@@ -310,7 +312,7 @@ class Searches:
         if pursuit.refused_as("bad_query"):
             raise BadRequest("query" if pursuit.request.q is None else "q", detail)
         if pursuit.refused_as("busy"):
-            raise Overloaded("every leaf pushed back", RETRY_AFTER_S)
+            raise Overloaded("every leaf pushed back", pursuit.retry_after_s)
         nothing = answer.search_body(pursuit, NOTHING_FOUND, {})
         reasons = set(outcome.missing.values())
         detail = f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip()
@@ -332,7 +334,8 @@ class Searches:
         if pursuit.searched and pursuit.searched >= wanted * pursuit.view.documents:
             return
         if pursuit.refused_as("busy") and set(pursuit.missing.values()) == {"refused"}:
-            raise Overloaded("leaves pushed back; too little was searched", RETRY_AFTER_S)
+            detail = "leaves pushed back; too little was searched"
+            raise Overloaded(detail, pursuit.retry_after_s)
         detail = (
             f"{pursuit.searched} of {pursuit.view.documents} documents were searched; "
             f"min_coverage asks for {wanted:g}"

@@ -26,13 +26,16 @@ def snapshot(
     """Return the state of a root and its last minute. ``in_flight`` requests are in work."""
     fleet = searches.fleet
     in_use = {view.card.generation for view in fleet.in_use.values()}
+    legs = searches.live.legs()
     return {
         "collections": collections(fleet),
         "in_flight": in_flight,
         "minute": searches.live.picture(),
         "hedging": _hedging(searches, now),
         "trouble": trouble.described() if trouble else None,
-        "leaves": [_leaf(channel, in_use) for channel in fleet.channels.values()],
+        "leaves": [
+            _leaf(channel, in_use, legs.get(url, 0)) for url, channel in fleet.channels.items()
+        ],
     }
 
 
@@ -96,10 +99,10 @@ def _hedging(searches: Searches, now: float) -> dict[str, Any]:
     }
 
 
-def _leaf(channel: Channel, in_use: Container[str]) -> dict[str, Any]:
+def _leaf(channel: Channel, in_use: Container[str], legs: int) -> dict[str, Any]:
     """A leaf's state, and what a leg takes there: on probation, as its probes say.
 
-    ``in_use`` are the generations that are searched.
+    ``in_use`` are the generations that are searched; ``legs`` were answered in the last minute.
     """
     leaf = channel.leaf
     state, latency_s = WELL, leaf.latency_s
@@ -114,6 +117,7 @@ def _leaf(channel: Channel, in_use: Container[str]) -> dict[str, Any]:
         "url": described["url"],
         "state": state,
         "latency_ms": None if state == LOST else round(latency_s * 1000.0, 3),
+        "legs": legs,
         "in_flight": described["outstanding"],
         "shards": sum(len(held.shards) for held in channel.held if held.card.generation in in_use),
         "problem": described["problem"],

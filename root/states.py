@@ -31,7 +31,9 @@ class GenerationState(msgspec.Struct, frozen=True):
 
 
 class LeafState(msgspec.Struct, frozen=True):
-    """A leaf and the connection to it; null where it has not said hello yet."""
+    """A leaf and the connection to it; null where it is not connected. ``pid`` is the process that
+    it was when it last said hello.
+    """
 
     leaf: str
     url: str
@@ -242,12 +244,15 @@ class LiveTrouble(msgspec.Struct, frozen=True):
 
 
 class LiveLeaf(msgspec.Struct, frozen=True):
-    """A leaf and its state; ``latency_ms`` is the smoothed time of a leg there."""
+    """A leaf and its state; ``latency_ms`` is the smoothed time of a leg there, ``legs`` are those
+    that it answered in the last minute.
+    """
 
     leaf: str
     url: str
     state: Literal["well", "probation", "lost"]
     latency_ms: float | None
+    legs: int
     in_flight: int
     shards: int
     problem: str | None

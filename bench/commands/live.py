@@ -12,7 +12,7 @@ import click
 
 from bench import corpus, realtime
 from bench.client import connected
-from bench.experiments import agree, chaos, fanout, search
+from bench.experiments import agree, chaos, leg_cost, search
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.options import Command, Refused, common_options, publish
 from bench.queries import Asked, Vocabulary, every_kind, mixed, vocabulary
@@ -29,21 +29,21 @@ def index_option(command: Command) -> Command:
     )(command)
 
 
-@click.command("fanout")
+@click.command("leg-cost")
 @common_options
 @click.option("--shards", type=click.IntRange(1, 10_000), default=100, show_default=True)
 @click.option("--leaves", type=click.IntRange(1, 64), default=4, show_default=True)
-def fanout_command(
+def leg_cost_command(
     seed: int, quick: bool, json_path: Path | None, shards: int, leaves: int
 ) -> None:
     """The cost of a leg: the whole path, a POST a leg, and bare sockets."""
-    plan = fanout.Plan(rounds=2, legs=200, warm_up_legs=100) if quick else fanout.Plan()
-    growth = () if quick else fanout.GROWTH
+    plan = leg_cost.Plan(rounds=2, legs=200, warm_up_legs=100) if quick else leg_cost.Plan()
+    growth = () if quick else leg_cost.GROWTH
     try:
-        results = realtime.run(fanout.run(shards, growth, leaves, plan, seed))
+        results = realtime.run(leg_cost.run(shards, growth, leaves, plan, seed))
     except FleetError as error:
         raise Refused(str(error)) from error
-    publish("fanout", seed, json_path, results, fanout.show)
+    publish("leg-cost", seed, json_path, results, leg_cost.show)
 
 
 @click.command("search")
@@ -155,5 +155,5 @@ async def _vocabulary(fleet: Fleet, index: Path) -> Vocabulary:
         return vocabulary(await client.texts(fields[1]), fields)
 
 
-COMMANDS = (fanout_command, search_command, agree_command, chaos_command)
+COMMANDS = (leg_cost_command, search_command, agree_command, chaos_command)
 """In the order of the help."""

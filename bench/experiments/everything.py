@@ -65,7 +65,7 @@ RUNS: Final[Mapping[str, Sequence[Run]]] = {
     ],
     "together": [Run("together", (), ("--scale", "0.2")), Run("together-simulated", SIMULATED)],
     "pressure": [Run("pressure", (), ("--seconds", "8"))],
-    "fanout": [Run("fanout")],
+    "leg-cost": [Run("leg-cost")],
     "fan-out": [Run("fan-out", (), ("--simulate", "--quick"))],
     "search": [
         Run("search", (), ("--rate", "50")),

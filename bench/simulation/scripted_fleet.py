@@ -61,6 +61,7 @@ def _account(channel: Channel, attempt: Attempt) -> None:
     """Add up what a leg took, as seen here and as reported."""
     channel.seen_s += asyncio.get_running_loop().time() - attempt.sent_s
     channel.reported_us += attempt.queue_us + attempt.service_us
+    channel.answered += 1
 
 
 class ScriptedFleet(Fleet):

@@ -23,6 +23,7 @@ from leaf.broken import BrokenAnswer
 from leaf.injection import InjectingWorkers, arrival_of, words_of
 from leaf.interference import Interference, Plan
 from leaf.protocol import LeafFrame
+from tests.leaf.channel_scenes import reasons, run
 
 WORD = {"query": {"type": "word", "text": "parse"}, "k": 10}
 
@@ -88,20 +89,6 @@ async def troubled(staged: Any, *rules: dict[str, Any]) -> AsyncIterator[Scene]:
 
 def lasts(ms: float) -> dict[str, Any]:
     return {"law": "constant", "ms": ms}
-
-
-def reasons(frame: LeafFrame) -> dict[int, str]:
-    return {refusal.leg: refusal.reason for refusal in frame.refusals}
-
-
-def run(scene: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Make a test of a scene: a coroutine that is handed the maker of stages."""
-
-    def test(staged: Any) -> None:
-        asyncio.run(scene(staged))
-
-    test.__doc__ = scene.__doc__
-    return test
 
 
 # --- trouble that takes time ---------------------------------------------------------------

@@ -24,7 +24,7 @@ from leaf.service import Leaf
 from leaf.telemetry import Ledger
 from leaf.ties import Waiting
 from leaf.wire import Wire
-from tests.leaf.test_channel import ask, reasons, run
+from tests.leaf.channel_scenes import ask, reasons, run
 
 KEY = "5f0c"
 PATIENCE_S = 10.0

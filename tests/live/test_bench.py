@@ -42,9 +42,9 @@ def test_an_experiment_runs_and_writes_its_result(
 
 
 def test_a_leg_is_measured_in_three_ways(tmp_path: Path) -> None:
-    """The fan-out's result has the cost of a leg of each arm."""
-    result = quick(tmp_path, "fanout", "--shards", "20")
-    assert (result["experiment"], result["shards"]) == ("fanout", 20)
+    """The result has the cost of a leg of each arm."""
+    result = quick(tmp_path, "leg-cost", "--shards", "20")
+    assert (result["experiment"], result["shards"]) == ("leg-cost", 20)
     assert set(result["arms"]) == {"hedgerow", "post_per_leg", "echo_floor"}
     assert all(arm["us_per_leg"] > 0 for arm in result["arms"].values())
 

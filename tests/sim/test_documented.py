@@ -160,6 +160,9 @@ def requests_of_the_page() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "sort", {"q": "*", **orjson.loads(f"{{{order}}}")}
     for sent in re.findall(r"/(?:search|export) -d '([^']+)'", PAGE):
         yield "curl", orjson.loads(sent)
+    for command in re.findall(r"(?m)^curl -G .*$", PAGE):
+        pairs = [each.split("=", 1) for each in re.findall(r"--data-urlencode '([^']+)'", command)]
+        yield "curl -G", {n: v if n == "q" else orjson.loads(v) for n, v in pairs}
 
 
 def test_what_the_page_says_a_person_types_is_read_as_it_stands(library: Library) -> None:
