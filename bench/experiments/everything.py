@@ -65,6 +65,7 @@ RUNS: Final[Mapping[str, Sequence[Run]]] = {
     ],
     "together": [Run("together", (), ("--scale", "0.2")), Run("together-simulated", SIMULATED)],
     "pressure": [Run("pressure", (), ("--seconds", "8"))],
+    "blind-spot": [Run("blind-spot", (), ("--seconds", "4"))],
     "fanout": [Run("fanout")],
     "search": [Run("search", (), ("--rate", "50"))],
     "agree": [Run("agree", (), ("--queries", "200"))],
