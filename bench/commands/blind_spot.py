@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from bench import corpus, realtime
+from bench import corpus, omission, realtime
 from bench.commands.live import draw, index_option
 from bench.experiments import blind_spot
 from bench.fleet import FleetError, Shape, running
@@ -50,10 +50,10 @@ def blind_spot_command(
                 queries = realtime.run(draw(fleet, folder, seed, 50 if quick else 1000))
                 result = realtime.run(blind_spot.blocked(fleet, queries, plan))
             with running(Shape(folder)) as fleet:
-                omission = realtime.run(blind_spot.omitted(fleet, queries, plan))
+                both = realtime.run(omission.omitted(fleet, queries, plan.seconds))
     except (IndexDataError, FleetError) as error:
         raise Refused(str(error)) from error
-    result = msgspec.structs.replace(result, omission=omission)
+    result = msgspec.structs.replace(result, omission=both)
     publish(
         "blind-spot",
         seed,

@@ -11,18 +11,12 @@ A search waits for two turns of the loop, one for each of its phases; what was p
 The leaf's queue is reported, too: what comes in a burst when the loop turns waits for workers, and
 the more searches there are, the more of the wait does the leaf see.
 
-Besides, one load on a fleet without trouble, read with and without correction for coordinated
-omission: clients that wait for their answers, of whose requests each is measured from the time
-at which it was to be sent, and from the one at which it was. Once all is quiet, once the root is
-stopped (SIGSTOP) for 1.4 s. Of a run of L seconds with one stall of S, the corrected 99th
-percentile is S - L / 100: the published 1.27 s are those of 13 s, which is the usual length here.
+Besides, one load on a fleet without trouble, read in two ways: see ``bench.omission``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,32 +29,22 @@ import aiohttp
 import msgspec
 from rich.console import Console
 
-from bench import plots, report, scraping
+from bench import omission, plots, report, scraping
 from bench.client import Client, connected
 from bench.comparison import Comparison, show_comparison
-from bench.confidence import Curve, Estimate
+from bench.confidence import Estimate
 from bench.fleet import Fleet, FleetError
+from bench.omission import Omission
 from bench.published import BLIND_SPOT, COORDINATED_OMISSION
 from bench.recorder import Fate, Phases, Recorder, Summary
 from bench.scraping import Reading, Scrape
-from bench.workload import (
-    Clock,
-    Send,
-    closed_loop,
-    constant,
-    open_loop,
-    paced_loop,
-    poisson,
-)
+from bench.workload import Clock, open_loop, poisson
 
 PROFILE: Final = "blocked-loop"
 LEAF_OPTIONS: Final = ("--interference", PROFILE)
 
 BLOCK_MS: Final = 300.0
 """Of the profile: the client's 95th percentile is to exceed it."""
-
-STALL_S: Final = 1.4
-"""As published."""
 
 SCRAPE_S: Final = 1.0
 
@@ -89,9 +73,6 @@ class Plan:
     seconds: float = 13.0
     warm_up_s: float = 2.0
     rate_per_s: float = 25.0
-    paced_per_s: float = 60.0
-    clients: int = 2
-    """Connections of the paced load: each alone could carry all of it, when all is well."""
     seed: int = 1
 
     @property
@@ -119,14 +100,6 @@ class Moment(msgspec.Struct, frozen=True):
 
     reading: Reading
     client_p95_ms: float
-
-
-class Omission(msgspec.Struct, frozen=True):
-    """One load, read in two ways."""
-
-    corrected: Summary
-    uncorrected: Summary
-    curves_ms: dict[str, Curve]
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -263,47 +236,13 @@ def _metric(name: str, idle: Sequence[Reading], troubled: Sequence[Reading]) -> 
     return Watched(min(before), max(before), after[0], max(after))
 
 
-async def omitted(fleet: Fleet, queries: Sequence[str], plan: Plan) -> dict[str, Omission]:
-    """One load on a fleet without trouble, read in two ways: quiet, and with the root stopped."""
-    async with connected(fleet.root_url) as client:
-
-        async def send(number: int) -> Fate:
-            return (await client.search(queries[number % len(queries)])).fate
-
-        warm_up = max(1, int(plan.warm_up_s * plan.paced_per_s))
-        await closed_loop(1, warm_up, send, Recorder())
-        quiet = await _paced(send, plan)
-        stop = asyncio.create_task(_stop(fleet.pids["root"], plan.seconds / 2.0))
-        stalled = await _paced(send, plan)
-        await stop
-    return {"quiet": quiet, "stall": stalled}
-
-
-async def _paced(send: Send, plan: Plan) -> Omission:
-    corrected, uncorrected = Recorder(), Recorder()
-    schedule = constant(plan.paced_per_s, plan.seconds)
-    await paced_loop(schedule, plan.clients, send, corrected, uncorrected)
-    curves = {"corrected": corrected.curve_ms(), "uncorrected": uncorrected.curve_ms()}
-    return Omission(corrected.summary(), uncorrected.summary(), curves)
-
-
-async def _stop(pid: int, after_s: float) -> None:
-    """Stop a process for a while, as Ctrl-Z does."""
-    await asyncio.sleep(after_s)
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        await asyncio.sleep(STALL_S)
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def conditions(plan: Plan) -> report.Conditions:
     """What is asked, injected and real."""
     return report.Conditions(
-        load=f"Poisson, {plan.rate_per_s:g} searches/s; then {plan.paced_per_s:g}/s, evenly "
-        f"spaced, of {plan.clients} clients that wait for their answers",
+        load=f"Poisson, {plan.rate_per_s:g} searches/s; then {omission.PER_S:g}/s, evenly spaced, "
+        f"of {omission.CLIENTS} clients that wait for their answers",
         injected=f"profile {PROFILE}, by look-ups one after the other; then the root stopped once "
-        f"for {STALL_S:g} s",
+        f"for {omission.STALL_S:g} s",
         real="everything else: a root, a leaf on an index, HTTP, /metrics; the stall, too",
     )
 
@@ -329,7 +268,9 @@ def show(result: Result, console: Console) -> None:
     title = f"what tells: scraped every {result.scrape_s:g} s, {result.lookups} look-ups"
     report.show_table(title, columns, rows, console)
     title = "one load, read with and without correction for coordinated omission"
-    show_comparison(title, omissions(result), console, source=COORDINATED_OMISSION.source)
+    show_comparison(
+        title, omission.comparisons(result.omission), console, source=COORDINATED_OMISSION.source
+    )
     for line in result.failures or ["the leaf does not see it, its users do, and the metrics tell"]:
         console.print(line, highlight=False, soft_wrap=True)
     runs = {f"client, {when}": one for when, one in result.client.items()}
@@ -340,7 +281,11 @@ def comparisons(result: Result) -> list[Comparison]:
     """What the client sees, the leaf says of itself, and two of the metrics."""
     figure, metrics, during = BLIND_SPOT.figure, result.metrics, result.client["during"]
     client = [
-        Comparison.of(f"client, {name}", figure("client", name), _estimate(during, name, value))
+        Comparison.of(
+            f"client, {name}",
+            figure("client", name),
+            Estimate(value, *during.intervals_ms[name]),
+        )
         for name, value in (("p50", during.p50_ms), ("p95", during.p95_ms))
     ]
     rate = Comparison(
@@ -362,24 +307,6 @@ def comparisons(result: Result) -> list[Comparison]:
         ),
         Comparison("in flight, during", figure("in_flight", "during"), under_way.highest, unit=""),
     ]
-
-
-def omissions(result: Result) -> list[Comparison]:
-    """The 99th percentile of both runs, in both readings."""
-    return [
-        Comparison.of(
-            f"{run}, p99",
-            COORDINATED_OMISSION.figure(run, f"p99_{arm}"),
-            _estimate(summary, "p99", summary.p99_ms),
-            arm=arm,
-        )
-        for run, one in result.omission.items()
-        for arm, summary in (("corrected", one.corrected), ("uncorrected", one.uncorrected))
-    ]
-
-
-def _estimate(summary: Summary, name: str, value: float) -> Estimate:
-    return Estimate(value, *summary.intervals_ms[name])
 
 
 def draw(result: Result, path: Path, caption: str) -> None:

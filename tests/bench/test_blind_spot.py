@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench import scraping
+from bench import omission, scraping
 from bench.experiments import blind_spot
 from bench.recorder import Recorder
 from bench.scraping import Reading, Scrape
@@ -90,7 +90,7 @@ def result_fixture() -> blind_spot.Result:
     """A run in which all holds."""
     moments = [moment(blocked=False)] * 3 + [moment(blocked=True)] * 3
     corrected, uncorrected = recorded(*range(10, 1400, 10)), recorded(*[10.0] * 139)
-    omission = blind_spot.Omission(
+    both = omission.Omission(
         corrected.summary(),
         uncorrected.summary(),
         {"corrected": corrected.curve_ms(), "uncorrected": uncorrected.curve_ms()},
@@ -114,7 +114,7 @@ def result_fixture() -> blind_spot.Result:
             for name in blind_spot.METRICS
         },
         moments=moments,
-        omission={"quiet": omission, "stall": omission},
+        omission={"quiet": both, "stall": both},
     )
 
 
@@ -135,7 +135,11 @@ def test_a_run_in_which_all_holds_says_so(result: blind_spot.Result) -> None:
     by_name = {one.name: one for one in blind_spot.comparisons(result)}
     assert by_name["client, p50"].ratio == pytest.approx(459 / 305, abs=0.01)
     assert by_name["leaf's own max, during"].published == 13.901667
-    stall = {one.arm: one.published for one in blind_spot.omissions(result) if "stall" in one.name}
+    stall = {
+        one.arm: one.published
+        for one in omission.comparisons(result.omission)
+        if "stall" in one.name
+    }
     assert stall == {"corrected": 1270, "uncorrected": None}
 
 

@@ -72,11 +72,9 @@ def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> 
     assert set(result["classes"]["comparisons"]) == {"mix", "batch"}
 
 
-@pytest.mark.parametrize("experiment", ["tied", "mirrored-reads", "together"])
+@pytest.mark.parametrize("experiment", ["tied", "mirrored-reads", "together", "capacity"])
 @pytest.mark.parametrize("simulated", [False, True])
-def test_published_experiments_about_copies_run(
-    experiment: str, simulated: bool, tmp_path: Path
-) -> None:
+def test_experiments_about_copies_run(experiment: str, simulated: bool, tmp_path: Path) -> None:
     """On real leaves and in virtual time, with a picture."""
     picture = tmp_path / "picture.png"
     options = ["--simulate"] if simulated else []
