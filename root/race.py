@@ -65,7 +65,7 @@ class IllegalEvent(Exception):
 
 
 class Attempt(msgspec.Struct, gc=False):
-    """One leg, the transport's ``leg``, sent to one leaf; ``retry_ms`` is its hint if it is busy."""
+    """One leg, the transport's ``leg``, sent to one leaf; ``retry_ms`` is its hint if busy."""
 
     number: int
     slot: int

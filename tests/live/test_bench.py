@@ -86,16 +86,35 @@ def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> 
     assert set(result["classes"]["comparisons"]) == {"mix", "batch"}
 
 
-@pytest.mark.parametrize("experiment", ["tied", "mirrored-reads", "together"])
+@pytest.mark.parametrize("experiment", ["tied", "mirrored-reads", "together", "capacity"])
 @pytest.mark.parametrize("simulated", [False, True])
-def test_published_experiments_about_copies_run(
-    experiment: str, simulated: bool, tmp_path: Path
-) -> None:
+def test_experiments_about_copies_run(experiment: str, simulated: bool, tmp_path: Path) -> None:
     """On real leaves and in virtual time, with a picture."""
     picture = tmp_path / "picture.png"
     options = ["--simulate"] if simulated else []
     result = quick(tmp_path, experiment, *options, "--plot", str(picture))
     assert (result["experiment"], result["simulated"]) == (experiment, simulated)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_leaf_does_not_see_that_its_loop_is_blocked(index: Path, tmp_path: Path) -> None:
+    """Its own times stay far below what users wait, and its lag and the root's ratio tell. Which
+    bars a tiny run on a busy machine reaches is not for a test.
+    """
+    path, picture = tmp_path / "result.json", tmp_path / "picture.png"
+    command = ["blind-spot", "--quick", "--index", str(index)]
+    done = CliRunner().invoke(
+        main, [*command, "--json", str(path), "--plot", str(picture)], catch_exceptions=True
+    )
+    result = orjson.loads(path.read_bytes())
+    assert result["lookups"] > 0, done.output
+    assert set(result["client"]["during"]["fates"]) == {"complete"}
+    assert result["client"]["during"]["p95_ms"] > 300.0 > result["leaf"]["during"]["own_p95_ms"]
+    assert result["leaf"]["during"]["loop_lag_ms"] > 20 * result["leaf"]["before"]["loop_lag_ms"]
+    ratio = {when: leaf["seen_to_reported"] for when, leaf in result["leaf"].items()}
+    assert ratio["during"] > ratio["before"]
+    stall = result["omission"]["stall"]
+    assert stall["corrected"]["max_ms"] > 1000.0
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
