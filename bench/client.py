@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 import aiohttp
@@ -36,6 +36,9 @@ class Answer(msgspec.Struct, frozen=True):
     hits: tuple[Hit, ...] = ()
     total: int = -1
     detail: str = ""
+    facets: dict[str, Any] = {}
+    next: str | None = None
+    """The cursor of what comes after; None where nothing does."""
 
     @property
     def ids(self) -> tuple[str | int, ...]:
@@ -57,6 +60,10 @@ class Client:
         body: dict[str, Any] = {"q": q, "k": k, "fields": [], "highlight": []}
         if tie_breaker is not None:
             body |= {"combine": "best", "tie_breaker": tie_breaker}
+        return await self.ask(body)
+
+    async def ask(self, body: Mapping[str, Any]) -> Answer:
+        """Send a request; a broken connection is an answer with fate ``error``."""
         try:
             async with self._session.post("/search", json=body) as response:
                 return read_answer(response.status, await response.read())
@@ -64,6 +71,14 @@ class Client:
             return Answer("timeout", detail=repr(error))
         except aiohttp.ClientError as error:
             return Answer("error", detail=repr(error))
+
+    async def suggestions(self, begun: str) -> list[tuple[str, int]]:
+        """Return the ways in which a text may go on, and how many documents have the last word."""
+        async with self._session.get("/suggest", params={"prefix": begun}) as response:
+            answer = orjson.loads(await response.read())
+        if response.status != 200:
+            raise FleetError(f"the root suggests nothing for {begun!r}: {answer}")
+        return [(one["text"], one["documents"]) for one in answer["suggestions"]]
 
     async def texts(self, field: str) -> list[str]:
         """Return a text field of the first documents by id, SAMPLE_MAX at most."""
@@ -104,7 +119,7 @@ def read_answer(status: int, body: bytes) -> Answer:
     """What a status and a body mean."""
     match status:
         case 200:
-            return _read_hits(orjson.loads(body))
+            return answer_of(orjson.loads(body))
         case 429:
             return Answer("refused", detail=_text(body))
         case 504:
@@ -113,11 +128,14 @@ def read_answer(status: int, body: bytes) -> Answer:
             return Answer("error", detail=f"{status} {_text(body)}")
 
 
-def _read_hits(body: dict[str, Any]) -> Answer:
+def answer_of(body: Mapping[str, Any]) -> Answer:
+    """What a body of status 200 means."""
     hits = tuple(Hit(hit["id"], hit["score"]) for hit in body["hits"])
     complete = body["coverage"]["complete"]
     missing = "" if complete else str(body["coverage"]["missing"])
-    return Answer("complete" if complete else "partial", hits, body["total"]["value"], missing)
+    fate: Fate = "complete" if complete else "partial"
+    facets, cursor = body.get("facets", {}), body.get("next")
+    return Answer(fate, hits, body["total"]["value"], missing, facets, cursor)
 
 
 def _text(body: bytes) -> str:
