@@ -122,7 +122,7 @@ class GenerationCard(msgspec.Struct, frozen=True):
     length_deviation: float
 
 
-class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where the documents came from. ``name`` says which, without the path it had."""
 
     kind: str

@@ -76,7 +76,7 @@ def search_command(
     type=click.IntRange(min=1),
     default=2000,
     show_default=True,
-    help="Of each collection; and a tenth as many words that are only begun.",
+    help="Of both collections together; and a tenth as many words that are only begun.",
 )
 def agree_command(
     seed: int, quick: bool, json_path: Path | None, index: Path | None, queries: int
@@ -86,10 +86,10 @@ def agree_command(
     if index is not None:
         results = [agreement_on(index, seed, count, change=False)]
     else:
-        results = []
+        results, share = [], -(-count // len(corpus.SOURCES))
         for source in corpus.SOURCES:
             with corpus.made(source, seed) as folder:
-                results.append(agreement_on(folder, seed, count, change=True))
+                results.append(agreement_on(folder, seed, share, change=True))
     result = agree.Results(tuple(results))
     publish("agree", seed, json_path, result, agree.show)
     if not result.good:
