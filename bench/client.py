@@ -38,6 +38,9 @@ class Answer(msgspec.Struct, frozen=True):
     hits: tuple[Hit, ...] = ()
     total: int = -1
     detail: str = ""
+    facets: dict[str, Any] = {}
+    next: str | None = None
+    """The cursor of what comes after; None where nothing does."""
 
     @property
     def ids(self) -> tuple[str | int, ...]:
@@ -66,6 +69,10 @@ class Client:
         body: dict[str, Any] = {"q": q, "k": k, "fields": [], "highlight": [], **selection}
         if tie_breaker is not None:
             body |= {"combine": "best", "tie_breaker": tie_breaker}
+        return await self.ask(body)
+
+    async def ask(self, body: Mapping[str, Any]) -> Answer:
+        """Send a request; a broken connection is an answer with fate ``error``."""
         try:
             async with self._session.post("/search", json=body) as response:
                 return read_answer(response.status, await response.read())
@@ -85,6 +92,14 @@ class Client:
             answer = orjson.loads(await response.read())
         phases: list[dict[str, Any]] = answer.get("trace", [])
         return phases
+
+    async def suggestions(self, begun: str) -> list[tuple[str, int]]:
+        """Return the ways in which a text may go on, and how many documents have the last word."""
+        async with self._session.get("/suggest", params={"prefix": begun}) as response:
+            answer = orjson.loads(await response.read())
+        if response.status != 200:
+            raise FleetError(f"the root suggests nothing for {begun!r}: {answer}")
+        return [(one["text"], one["documents"]) for one in answer["suggestions"]]
 
     async def texts(self, field: str) -> list[str]:
         """Return a text field of the first documents by id, SAMPLE_MAX at most."""
@@ -125,7 +140,7 @@ def read_answer(status: int, body: bytes) -> Answer:
     """What a status and a body mean."""
     match status:
         case 200:
-            return _read_hits(orjson.loads(body))
+            return answer_of(orjson.loads(body))
         case 429:
             return Answer("refused", detail=_text(body))
         case 504:
@@ -134,11 +149,14 @@ def read_answer(status: int, body: bytes) -> Answer:
             return Answer("error", detail=f"{status} {_text(body)}")
 
 
-def _read_hits(body: dict[str, Any]) -> Answer:
+def answer_of(body: Mapping[str, Any]) -> Answer:
+    """What a body of status 200 means."""
     hits = tuple(Hit(hit["id"], hit["score"]) for hit in body["hits"])
     complete = body["coverage"]["complete"]
     missing = "" if complete else str(body["coverage"]["missing"])
-    return Answer("complete" if complete else "partial", hits, body["total"]["value"], missing)
+    fate: Fate = "complete" if complete else "partial"
+    facets, cursor = body.get("facets", {}), body.get("next")
+    return Answer(fate, hits, body["total"]["value"], missing, facets, cursor)
 
 
 def _text(body: bytes) -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
+from bench import many_scripts
 from bench.fleet import FleetError
+from bench.queries import Vocabulary, vocabulary
+from bench.selections import typed
 from index_data.manifest import Manifest, latest_generation, read_manifest
 
 LETTERS: Final = "abcdefghiklmnoprstuvw"
@@ -32,6 +37,18 @@ YEARS: Final = (1970, 2024)
 
 BUILD_S_MAX: Final = 300
 """Building the documentation of a large environment takes a tenth of this."""
+
+
+CHANGED: Final = 0.05
+"""Share of documents that a change deletes, and that it replaces."""
+
+TEXTS_MAX: Final = 10_000
+"""Documents whose words queries are made of."""
+
+SOURCES: Final = ("pydocs", "scripts")
+"""What can be built here without a file: documentation, and what ``bench.many_scripts`` makes."""
+
+SCRIPTS_DOCUMENTS: Final = 5000
 
 
 @contextlib.contextmanager
@@ -77,10 +94,59 @@ def _drawn(count: int, rng: random.Random) -> Iterator[dict[str, Any]]:
         }
 
 
+@contextlib.contextmanager
+def made(source: str, seed: int, shards: int = 16) -> Iterator[Path]:
+    """An index directory with a fresh build of one of SOURCES; gone when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as folder:
+        index = Path(folder) / "index"
+        if source == "scripts":
+            file, schema = many_scripts.write(Path(folder), SCRIPTS_DOCUMENTS, seed)
+            build(index, str(file), shards, "--schema", str(schema))
+        else:
+            build(index, source, shards)
+        yield index
+
+
+def change(
+    index: Path, documents: Sequence[tuple[str, Mapping[str, Any]]], rng: random.Random
+) -> None:
+    """Delete and replace a share of the documents of an index, as a person would."""
+    replaced, deleted = changes(documents, rng)
+    with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as folder:
+        source, gone = write_changes(Path(folder), replaced, deleted)
+        _run("update", str(index), "--source", str(source), "--delete", str(gone), "--strict")
+
+
+def changes(
+    documents: Sequence[tuple[str, Mapping[str, Any]]], rng: random.Random
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what becomes of some documents, the source of another, and the ids of some that go."""
+    count = round(CHANGED * len(documents))
+    drawn = rng.sample(range(len(documents)), 3 * count)
+    replaced = [
+        {**documents[other][1], "id": documents[one][0]}
+        for one, other in zip(drawn[:count], drawn[count : 2 * count], strict=True)
+    ]
+    return replaced, [documents[one][0] for one in drawn[2 * count :]]
+
+
+def write_changes(
+    folder: Path, replaced: Sequence[Mapping[str, Any]], deleted: Sequence[str]
+) -> tuple[Path, Path]:
+    """Write changes into a folder, as files that an update reads."""
+    source, gone = folder / "changed.jsonl", folder / "gone.txt"
+    source.write_text("".join(f"{json.dumps(one)}\n" for one in replaced), encoding="utf-8")
+    gone.write_text("".join(f"{identity}\n" for identity in deleted), encoding="utf-8")
+    return source, gone
+
+
 def build(out: Path, source: str, shards: int, *options: str) -> None:
     """Run the build as a person would; its complaint is in the error if it fails."""
-    command = [sys.executable, "-m", "index_data", "build", "--source", source]
-    command += ["--out", str(out), "--shards", str(shards), "--no-progress", *options]
+    _run("build", "--source", source, "--out", str(out), "--shards", str(shards), *options)
+
+
+def _run(*command: str) -> None:
+    command = (sys.executable, "-m", "index_data", *command, "--no-progress")
     done = subprocess.run(command, capture_output=True, timeout=BUILD_S_MAX, check=False)
     if done.returncode:
         raise FleetError(f"the index could not be built: {done.stderr.decode(errors='replace')}")
@@ -98,3 +164,14 @@ def query_fields(manifest: Manifest) -> tuple[str, str]:
     others = [field for field in texts if field is not heaviest] or texts
     most = max(others, key=lambda field: sum(shard.tokens[field.name] for shard in manifest.shards))
     return heaviest.name, most.name
+
+
+def words_of(manifest: Manifest, documents: Sequence[tuple[str, Mapping[str, Any]]]) -> Vocabulary:
+    """What queries about an index are made of, whichever collection it is of."""
+    sources = [source for _, source in documents]
+    values = typed(manifest.fields, sources)
+    fields = query_fields(manifest)
+    if manifest.source.name == many_scripts.NAME:
+        return Vocabulary(*many_scripts.words(), many_scripts.QUERY_FIELDS, values)
+    found = vocabulary((str(one.get(fields[1], "")) for one in sources[:TEXTS_MAX]), fields)
+    return replace(found, typed=values)

@@ -2,7 +2,8 @@
 
 One to four words, common and rare alike; two fields; phrases that do occur; required and
 excluded words. The kinds and their shares stand in KINDS. What the language has besides, for
-comparing answers rather than times, stands in RARE_KINDS.
+comparing answers rather than times, stands in RARE_KINDS; with filters, orders and facets, pages
+one after the other, and words that are only begun.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from bench.selections import Typed, selection
 
 WORD: Final = re.compile(r"[A-Za-z]{2,20}")
 """What is drawn: plain words, so that a query means the same to every analyser."""
+
+PAGE: Final = 10
+"""Hits of a page."""
 
 PHRASES_MAX: Final = 20_000
 """Pairs and triples kept to draw from: plenty, and of bounded memory."""
@@ -24,14 +32,14 @@ PHRASES_MAX: Final = 20_000
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """What queries are made of: ``words`` most frequent first, ``phrases`` as they occur,
-    and the names of two text fields, the short one first. ``values`` are of fields that have an
-    order, by field.
+    and the names of two text fields, the short one first. ``typed`` are the fields that are no
+    text.
     """
 
     words: tuple[str, ...]
     phrases: tuple[str, ...]
     fields: tuple[str, str]
-    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    typed: tuple[Typed, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.words and self.phrases):
@@ -41,11 +49,26 @@ class Vocabulary:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A query, and how the fields of a word are combined: the best of them and so much of the
-    others, or None for their sum.
+    others, or None for their sum. ``selection`` are members of a request; ``pages`` are asked
+    for one after the other, by cursor.
     """
 
     q: str
     tie_breaker: float | None = None
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    pages: int = 1
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The body of a request for the first page."""
+        asked = {"q": self.q, "k": PAGE, "fields": [], "highlight": [], **self.selection}
+        if self.tie_breaker is not None:
+            asked |= {"combine": "best", "tie_breaker": self.tie_breaker}
+        return asked
+
+    def __str__(self) -> str:
+        more = f" {orjson.dumps(self.selection).decode()}" if self.selection else ""
+        return f"{self.q}{more}" + (f" ({self.pages} pages)" if self.pages > 1 else "")
 
 
 def vocabulary(texts: Iterable[str], fields: tuple[str, str]) -> Vocabulary:
@@ -68,10 +91,30 @@ def mixed(words: Vocabulary, rng: random.Random, count: int) -> list[str]:
 
 
 def every_kind(words: Vocabulary, rng: random.Random, count: int) -> list[Asked]:
-    """``count`` queries, each kind as often as any other, one in four by the best field."""
-    kinds = [kind for kind, _ in KINDS] + [*RARE_KINDS] + [_range] * bool(words.values)
+    """``count`` queries, each kind as often as any other, one in four by the best field. Where
+    there are fields that are no text, every second with filters, orders and facets; one in five
+    for several pages.
+    """
+    kinds = [kind for kind, _ in KINDS] + [*RARE_KINDS]
+    kinds += [_range] * any(one.ranged for one in words.typed)
+    return [_asked(kinds[i % len(kinds)](words, rng), words, rng) for i in range(count)]
+
+
+def _asked(q: str, words: Vocabulary, rng: random.Random) -> Asked:
+    chosen = words.typed and rng.random() < 0.5
+    return Asked(
+        q,
+        rng.choice(TIE_BREAKERS),
+        selection(words.typed, rng) if chosen else {},
+        rng.choice(PAGES),
+    )
+
+
+def begun(words: Vocabulary, rng: random.Random, count: int) -> list[str]:
+    """``count`` texts of which the last word is only begun."""
     return [
-        Asked(kinds[i % len(kinds)](words, rng), rng.choice(TIE_BREAKERS)) for i in range(count)
+        f"{_word(words, rng)} " * rng.randint(0, 1) + _word(words, rng)[: rng.randint(1, 5)]
+        for _ in range(count)
     ]
 
 
@@ -115,6 +158,8 @@ KINDS: Final[tuple[tuple[Callable[[Vocabulary, random.Random], str], float], ...
 )
 """Each kind of query and its share: half are plain words or nearly so, as in query logs."""
 
+
+PAGES: Final = (1, 1, 1, 1, 3)
 
 TIE_BREAKERS: Final = (None, None, None, None, None, None, 0.0, 0.3)
 
@@ -175,7 +220,8 @@ def _mistyped(word: str, rng: random.Random) -> str:
 
 
 def _range(words: Vocabulary, rng: random.Random) -> str:
-    field, values = rng.choice(words.values)
+    one = rng.choice([one for one in words.typed if one.ranged])
+    field, values = one.field.name, [str(value) for value in one.values]
     low, high = rng.choice((*values, "*")), rng.choice((*values, "*"))
     span = f"{field}:{rng.choice('[{')}{low} TO {high}{rng.choice(']}')}"
     return rng.choice((f"{span}", f"+{span} {_word(words, rng)}", f"{field}:{values[0]} {span}^2"))

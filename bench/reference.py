@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from bench.client import Answer, Hit
+from bench.queries import PAGE, Asked
 from index_data.manifest import latest_generation, read_manifest
 from index_data.oracle import Oracle
 from root.language import parse
@@ -20,7 +21,8 @@ class Reference:
 
     def __init__(self, index: Path) -> None:
         generation = latest_generation(index)
-        self._fields = {field.name: field for field in read_manifest(generation).fields}
+        self.manifest = read_manifest(generation)
+        self._fields = {field.name: field for field in self.manifest.fields}
         self._oracle = Oracle.open(generation)
 
     def counted(
@@ -33,8 +35,30 @@ class Reference:
 
     def search(self, q: str, k: int = 10, tie_breaker: float | None = None) -> Answer:
         """The right answer."""
+        total, hits = self._oracle.search(self._tree(q, tie_breaker), k)
+        return Answer("complete", tuple(Hit(name, score) for name, score in hits), total)
+
+    def answer(self, asked: Asked) -> Answer:
+        """The right answer to all pages in one."""
+        k = PAGE * asked.pages
+        if not asked.selection:
+            return self.search(asked.q, k, asked.tie_breaker)
+        tree = self._tree(asked.q, asked.tie_breaker)
+        found = self._oracle.select(tree, {**asked.selection, "k": k})
+        hits = tuple(Hit(name, score) for name, score in found["hits"])
+        return Answer("complete", hits, found["total"], facets=found["facets"])
+
+    def suggested(self, begun: str, k: int = PAGE) -> list[int]:
+        """How many documents have each of the words that a text may go on with, most first."""
+        return self._oracle.going_on(begun, k)
+
+    def documents(self) -> list[tuple[str, dict[str, Any]]]:
+        """All ids and sources, by id."""
+        return list(self._oracle.documents())
+
+    def _tree(self, q: str, tie_breaker: float | None) -> Mapping[str, Any]:
         query = parse(q, self._fields).query
         if tie_breaker is not None:
             query = combined(query, tie_breaker)
-        total, hits = self._oracle.search(msgspec.to_builtins(query), k)
-        return Answer("complete", tuple(Hit(name, score) for name, score in hits), total)
+        tree: dict[str, Any] = msgspec.to_builtins(query)
+        return tree

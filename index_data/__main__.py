@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from index_data import balancing
 from index_data.build import Built, build, no_progress
 from index_data.build import Progress as Report
-from index_data.files import file_collection, inferred_fields
+from index_data.files import file_collection, guessed_fields
 from index_data.manifest import (
     Field,
     Manifest,
@@ -26,12 +26,14 @@ from index_data.manifest import (
     read_manifest,
 )
 from index_data.oracle import Oracle, words
+from index_data.pruning import KEEP_MIN, prune
 from index_data.pydocs import pydocs
 from index_data.query import BadQuery
 from index_data.refusals import Refused, one_sentence
 from index_data.schema_file import DEFAULT_ID, SchemaFile, read_schema, written
 from index_data.sources import BadSource, Collection, fields_of
 from index_data.spool import BAD_LINES_KEPT
+from index_data.update import missing_said, read_ids, update
 
 _REPORT_EVERY_S = 0.1
 """Ten times a second is as fast as a progress bar can be read."""
@@ -70,15 +72,13 @@ def build_command(
 ) -> None:
     """Build a new generation; the ones that are there stay."""
     started = time.monotonic()
-    shown = sys.stderr.isatty() if progress is None else progress
     with one_sentence():
         said = _said(source, schema, id_field, text_fields, keyword_fields)
         collection = _collection(source, said)
-        with _reporting(shown=shown) as report:
+        with _reporting(shown=_is_shown(progress)) as report:
             built = build(collection, directory, shards, strict=strict, progress=report)
     _tell_bad_lines(built)
-    click.echo(f"Built {_summary(built.manifest)} in {time.monotonic() - started:.1f} s.")
-    click.echo(str(built.folder))
+    _tell_built(built, started)
 
 
 def _said(
@@ -97,9 +97,17 @@ def _said(
     identity = id_field or DEFAULT_ID
     if by_options:
         return SchemaFile(identity, fields_of(_names(text), _names(keyword)))
-    guessed = SchemaFile(identity, inferred_fields(Path(source), identity))
+    guessed = _guessed(source, identity)
     click.echo(f"The schema was guessed from the first documents:\n\n{written(guessed)}", err=True)
     return guessed
+
+
+def _guessed(source: str, identity: str) -> SchemaFile:
+    """Return the schema that a file seems to have, and say what speaks against it."""
+    guess = guessed_fields(Path(source), identity)
+    for doubt in guess.doubts:
+        click.echo(doubt, err=True)
+    return SchemaFile(identity, guess.fields)
 
 
 def _collection(source: str, said: SchemaFile | None) -> Collection:
@@ -108,18 +116,80 @@ def _collection(source: str, said: SchemaFile | None) -> Collection:
     return file_collection(Path(source), said.id_field, said.fields)
 
 
+@main.command("update")
+@click.argument("directory", type=_DIRECTORY)
+@click.option("--source", type=_FILE, help="A file of documents to replace or to add.")
+@click.option("--id-field", help="The member that names a document; as built by default.")
+@click.option("--delete", "listed", type=_FILE, help="A file of ids to delete, one a line.")
+@click.option("--delete-id", "ids", multiple=True, help="An id to delete; may be given again.")
+@click.option("--shards", type=int, help="As many as there are by default.")
+@click.option("--strict", is_flag=True, help="Refuse an id to delete that is not there.")
+@click.option("--progress/--no-progress", default=None, help="Default: if someone is watching.")
+def update_command(
+    directory: Path,
+    source: Path | None,
+    id_field: str | None,
+    listed: Path | None,
+    ids: tuple[str, ...],
+    shards: int | None,
+    strict: bool,
+    progress: bool | None,
+) -> None:
+    """Build a new generation from the newest: documents replaced, added and deleted."""
+    started = time.monotonic()
+
+    def documents(manifest: Manifest) -> Collection:
+        identity = id_field or manifest.source.id_field
+        return file_collection(source or Path(), identity, manifest.fields)
+
+    with one_sentence():
+        unwanted = [*ids, *(read_ids(listed) if listed else ())]
+        with _reporting(shown=_is_shown(progress)) as report:
+            updated = update(
+                directory,
+                documents if source else None,
+                unwanted,
+                shards=shards,
+                strict=strict,
+                progress=report,
+            )
+    if updated.missing:
+        click.echo(f"{missing_said(updated.missing)}.", err=True)
+    click.echo(
+        f"{updated.replaced} documents replaced, {updated.added} added, {updated.deleted} deleted."
+    )
+    _tell_built(updated.built, started)
+
+
+@main.command("prune")
+@click.argument("directory", type=_DIRECTORY)
+@click.option("--keep", type=int, default=KEEP_MIN, show_default=True, help="How many stay.")
+def prune_command(directory: Path, keep: int) -> None:
+    """Remove all generations but the newest."""
+    with one_sentence():
+        removed = prune(directory, keep)
+    for name in removed:
+        click.echo(f"Removed {name}.")
+    if not removed:
+        click.echo(f"Nothing to remove: {keep} or fewer generations are there.")
+
+
 @main.command("schema")
 @click.option("--source", required=True, help="The path of a .jsonl, .csv or .parquet file.")
 @click.option("--id-field", default=DEFAULT_ID, show_default=True)
 def schema_command(source: str, id_field: str) -> None:
     """Guess the schema of a file from its first documents and print it as TOML, to be edited."""
     with one_sentence():
-        guessed = SchemaFile(id_field, inferred_fields(Path(source), id_field))
+        guessed = _guessed(source, id_field)
     click.echo(written(guessed), nl=False)
 
 
 def _names(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _is_shown(progress: bool | None) -> bool:
+    return sys.stderr.isatty() if progress is None else progress
 
 
 @contextlib.contextmanager
@@ -146,6 +216,11 @@ def _reporting(*, shown: bool) -> Iterator[Report]:
                 bar.update(task, description=phase, completed=done, total=of)
 
         yield report
+
+
+def _tell_built(built: Built, started: float) -> None:
+    click.echo(f"Built {_summary(built.manifest)} in {time.monotonic() - started:.1f} s.")
+    click.echo(str(built.folder))
 
 
 def _tell_bad_lines(built: Built) -> None:
@@ -177,7 +252,9 @@ def show(directory: Path) -> None:
         for name in generations(directory)[:-1]:
             click.echo(f"older   {_summary(read_manifest(directory / name))}")
     click.echo(f"newest  {_summary(newest)}")
-    click.echo(f"source  {newest.source.kind}, left out: {newest.source.bad or 'nothing'}")
+    updates = f", updated {newest.source.updates} times" if newest.source.updates else ""
+    left_out = newest.source.bad or "nothing"
+    click.echo(f"source  {newest.source.kind}{updates}, left out: {left_out}")
     click.echo(
         f"lengths of shards differ from the whole's by {newest.length_deviation:.4%} at most"
     )

@@ -12,10 +12,12 @@ one left behind is removed by the next.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -41,7 +43,7 @@ from index_data.manifest import (
 from index_data.partition import RULE, deal, length_deviation
 from index_data.schema import tantivy_schema
 from index_data.segment import frequencies_of, open_segment, write_segment
-from index_data.sources import BadLine, Collection, Document
+from index_data.sources import BadLine, Collection, Document, nothing_found
 from index_data.spool import Spool
 from index_data.statistics import write_statistics
 
@@ -84,26 +86,30 @@ def build(
     shards: int,
     *,
     strict: bool = False,
+    after: str | None = None,
     progress: Progress = no_progress,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Built:
     """Build a generation of an index directory and return it.
 
+    ``after`` names the generation that has to be the newest still when this one is published.
     Raises BuildRefused, BadLineFound, TooLarge, BadSource.
     """
     _check_shards(shards)
     is_new = not directory.exists()
-    building = _begin(directory)
+    building = begin(directory)
     try:
         spool = _gather(collection, building / _SPOOL_FILE, progress, strict=strict)
         entries = _write_shards(spool, building, shards, progress)
         spool.path.unlink()
         manifest = _describe(collection, spool, entries, building)
         _check_fields(collection, manifest)
-        folder = directory / _name(manifest, directory, now())
-        manifest = msgspec.structs.replace(manifest, generation=folder.name)
-        write_manifest(building, manifest)
-        _publish(building, folder)
+        with _only_one(directory):
+            _check_newest(directory, after)
+            folder = directory / _name(manifest, directory, now())
+            manifest = msgspec.structs.replace(manifest, generation=folder.name)
+            write_manifest(building, manifest)
+            _publish(building, folder)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         if is_new:
@@ -125,11 +131,34 @@ def _check_fields(collection: Collection, manifest: Manifest) -> None:
             raise BuildRefused(f"No document has anything to search in a field {field.name!r}.")
 
 
+def _check_newest(directory: Path, after: str | None) -> None:
+    """Refuse to supersede what was published meanwhile, and would be lost."""
+    newest = generations(directory)[-1:]
+    if after is not None and newest != [after]:
+        raise BuildRefused(
+            f"{''.join(newest) or 'Nothing'} is the newest generation now, and not {after}: "
+            "do it once more."
+        )
+
+
 # --- beside, then into place -------------------------------------------------------------
 
 
-def _begin(directory: Path) -> Path:
-    """Return a new folder to build in, removing those of builds that died."""
+@contextlib.contextmanager
+def _only_one(directory: Path) -> Iterator[None]:
+    """Let one process after the other name and publish; the lock ends with its process."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def begin(directory: Path) -> Path:
+    """Return a new folder of this process's in an index directory, removing those of processes
+    that died. No generation has its name. Raises BuildRefused.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for leftover in directory.glob(f"{BUILDING_PREFIX}*"):
@@ -192,7 +221,8 @@ def _gather(collection: Collection, path: Path, progress: Progress, *, strict: b
             _take(found, spool, file, strict=strict)
             progress("reading", number, None)
     if not spool.ids:
-        raise BuildRefused(_nothing_found(collection, spool))
+        first = spool.bad_lines[0] if spool.bad_lines else None
+        raise BuildRefused(nothing_found(collection.name, sum(spool.bad.values()), first))
     spool.sort()
     return spool
 
@@ -206,16 +236,6 @@ def _take(found: Document | BadLine, spool: Spool, file: BinaryIO, *, strict: bo
     if strict:
         raise BadLineFound(f"{found.where}: {found.reason}: {found.detail}.")
     spool.reject(found)
-
-
-def _nothing_found(collection: Collection, spool: Spool) -> str:
-    if not spool.bad_lines:
-        return f"The source {collection.name} has no documents."
-    first, count = spool.bad_lines[0], sum(spool.bad.values())
-    return (
-        f"The source {collection.name} has no good documents: {count} bad, "
-        f"the first at {first.where}: {first.reason}: {first.detail}."
-    )
 
 
 # --- writing -----------------------------------------------------------------------------
@@ -269,7 +289,7 @@ def _describe(
     return Manifest(
         format=FORMAT_VERSION,
         generation="",
-        source=Source(collection.kind, collection.name, dict(sorted(spool.bad.items()))),
+        source=_source(collection, spool),
         fields=spool.fields,
         analyser=ANALYSER,
         partition=RULE,
@@ -277,6 +297,17 @@ def _describe(
         documents=len(spool.ids),
         statistics_sha256=sha256_of(path),
         shards=entries,
+    )
+
+
+def _source(collection: Collection, spool: Spool) -> Source:
+    bad = Counter(collection.bad) + Counter(spool.bad)
+    return Source(
+        collection.kind,
+        collection.name,
+        dict(sorted(bad.items())),
+        collection.id_field,
+        collection.updates,
     )
 
 

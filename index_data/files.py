@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from index_data.inference import infer
+from index_data.inference import Guess, infer
 from index_data.manifest import Field
 from index_data.sources import (
     BadLine,
@@ -17,6 +18,7 @@ from index_data.sources import (
     check_readable,
     documents,
     jsonl_rows,
+    nothing_found,
 )
 from index_data.tables import csv_rows, parquet_rows
 
@@ -39,21 +41,30 @@ def file_collection(path: Path, id_field: str, fields: tuple[Field, ...]) -> Col
     def read() -> Iterator[Document | BadLine]:
         return documents(_rows(path, kind, fields), id_field, fields)
 
-    return Collection(kind, path.name, fields, read, fields_by_hand=True)
+    return Collection(kind, path.name, fields, read, fields_by_hand=True, id_field=id_field)
 
 
-def inferred_fields(path: Path, id_field: str) -> tuple[Field, ...]:
+def guessed_fields(path: Path, id_field: str) -> Guess:
     """Return the fields that the first documents of a file seem to have.
 
     Raises BadSource, BadSchema.
     """
     kind = _kind_of(path)
     check_readable(path)
+    bad: list[BadLine] = []
 
-    def records() -> Iterator[Mapping[str, Any]]:
-        return (row.record for row in _rows(path, kind, ()) if isinstance(row, Row))
+    def rows() -> Iterator[Row]:
+        for row in _rows(path, kind, ()):
+            if isinstance(row, Row):
+                yield row
+            else:
+                bad.append(row)
 
-    return infer(records(), id_field, from_text=kind == "csv")
+    found = rows()
+    first = next(found, None)
+    if first is None:
+        raise BadSource(nothing_found(path.name, len(bad), bad[0] if bad else None))
+    return infer(chain([first], found), id_field, from_text=kind == "csv")
 
 
 def _kind_of(path: Path) -> str:

@@ -20,6 +20,8 @@ of tantivy.
     +-- BadSource           documents cannot be read from there (``sources``)
     +-- BadSchema           a schema file does not say what fields there are (``schema_file``)
     +-- BuildRefused        a build cannot be done as asked (``build``)
+    +-- UpdateRefused       documents cannot be changed as asked (``update``)
+    +-- PruneRefused        old generations cannot be removed as asked (``pruning``)
     +-- BadLineFound        a strict build met a bad line (``build``)
     +-- TooLarge            a shard would not fit in one segment (``segment``)
 
@@ -120,13 +122,17 @@ class GenerationCard(msgspec.Struct, frozen=True):
     length_deviation: float
 
 
-class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where the documents came from. ``name`` says which, without the path it had."""
 
     kind: str
     name: str
     bad: dict[str, int] = {}
-    """Inputs that became no document: how many, by reason."""
+    """Inputs of the build that became no document: how many, by reason."""
+    id_field: str = "id"
+    """The member that names a document in its source."""
+    updates: int = 0
+    """How many times the documents have been changed since they were built."""
 
 
 class ShardEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

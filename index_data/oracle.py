@@ -8,13 +8,14 @@ scores come in the order of ids here too.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 import tantivy
 
+from index_data.analysis import beginnings_of
 from index_data.assembly import assemble, weighed_natively
 from index_data.manifest import Manifest, read_manifest, shard_folder
 from index_data.query import Planner
@@ -55,6 +56,23 @@ class Oracle:
         self._ids.append(row[1])
         self._sources.append(row[2])
         return row
+
+    def documents(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the ids and sources of all documents, in the order of ids."""
+        return zip(self._ids, map(orjson.loads, self._sources), strict=True)
+
+    def going_on(self, text: str, k: int) -> list[int]:
+        """Return how many documents have each of the words that the last word of a text may be
+        the beginning of, most first, ``k`` at the most; of several fields the one that has it
+        in most documents.
+        """
+        counts: dict[str, int] = {}
+        for field in self._fields:
+            begun = beginnings_of(field, text) if field.type == "text" and field.default else []
+            if begun:
+                for term, count in self._searcher.terms_with_prefix(field.name, begun[-1].text):
+                    counts[term] = max(count, counts.get(term, 0))
+        return sorted(counts.values(), reverse=True)[:k]
 
     def search(self, tree: Mapping[str, Any], k: int) -> tuple[int, Ranked]:
         """Return how many documents match a query in its JSON form, and the best ``k``.

@@ -31,10 +31,15 @@ FIELDS: Final = (
     Field("body", "text", weight=1.0),
     Field("module", "keyword", default=False),
     Field("kind", "keyword", default=False),
+    Field("lines", "integer", default=False),
+    Field("has_examples", "boolean", default=False),
 )
 """Weights were chosen among 240 combinations by where fourteen things that people look for
 came in the list ("parse json" for json.loads, "copy file" for shutil.copyfile). The path
 holds the name already, so the name adds little."""
+
+PROMPT: Final = ">>> "
+"""Of the interpreter: what follows in a docstring is an example."""
 
 FILE_BYTES_MAX: Final = 8 * 1024 * 1024
 """Four times the largest source file met in an installed package; the rest is data."""
@@ -161,6 +166,8 @@ def _document(path: str, module: str, kind: str, signature: str, body: str) -> D
         "path": searchable_path(path),
         "signature": signature,
         "body": body,
+        "lines": body.count("\n") + 1,
+        "has_examples": PROMPT in body,
     }
     return Document(path, source)
 

@@ -74,6 +74,12 @@ class Collection(msgspec.Struct, frozen=True):
     read: Callable[[], Iterator[Document | BadLine]]
     fields_by_hand: bool = False
     """Whether a person named the fields, and may have misspelt one."""
+    id_field: str = "id"
+    """The member that names a document."""
+    updates: int = 0
+    """How many times the documents have been changed since they were read from their source."""
+    bad: Mapping[str, int] = {}
+    """What had been left out before, as in ``manifest.Source``."""
 
 
 class Unfit(ValueError):
@@ -169,6 +175,16 @@ def _shown(value: Any) -> str:
     return repr(value)[:60]
 
 
+def nothing_found(name: str, bad: int, first: BadLine | None) -> str:
+    """Return a sentence about a source of so many bad lines and no documents."""
+    if first is None:
+        return f"The source {name} has no documents."
+    return (
+        f"The source {name} has no good documents: {bad} bad, "
+        f"the first at {first.where}: {first.reason}: {first.detail}."
+    )
+
+
 # --- JSONL -------------------------------------------------------------------------------
 
 
@@ -182,7 +198,7 @@ def jsonl(path: Path, id_field: str, fields: tuple[Field, ...]) -> Collection:
     def read() -> Iterator[Document | BadLine]:
         return documents(jsonl_rows(path), id_field, fields)
 
-    return Collection("jsonl", path.name, fields, read, fields_by_hand=True)
+    return Collection("jsonl", path.name, fields, read, fields_by_hand=True, id_field=id_field)
 
 
 def check_readable(path: Path) -> None:
@@ -228,7 +244,7 @@ def parse_object(line: bytes) -> dict[str, Any]:
     if len(line) > LINE_BYTES_MAX:
         raise Unfit("too long", f"over {LINE_BYTES_MAX} bytes")
     try:
-        value = _DECODER.decode(line.decode())
+        value = _DECODER.decode(line.decode().rstrip())  # else the end of it is on line 2
         orjson.dumps(value)  # refuses what JSON in UTF-8 cannot say: lone surrogates
     except UnicodeDecodeError as error:
         raise Unfit("bad UTF-8", f"at byte {error.start}") from error

@@ -59,6 +59,8 @@ def _names_of(reader: Any, path: Path) -> list[str]:
         names: list[str] = next(reader, [])
     except csv.Error as error:
         raise BadSource(f"The names of {path.name} cannot be read: {error}.") from error
+    if not names and path.stat().st_size == 0:
+        raise BadSource(f"The source {path.name} is empty: its first line must name the columns.")
     if not all(names) or not names:
         raise BadSource(f"The first line of {path.name} must name every column.")
     for name in names:

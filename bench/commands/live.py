@@ -15,7 +15,7 @@ from bench.client import connected
 from bench.experiments import agree, chaos, leg_cost, search
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.options import Command, Refused, common_options, publish
-from bench.queries import Asked, Vocabulary, every_kind, mixed, vocabulary
+from bench.queries import begun, every_kind, mixed, vocabulary
 from bench.reference import Reference
 from index_data.manifest import IndexDataError
 
@@ -83,18 +83,47 @@ def search_command(
 
 @click.command("agree")
 @common_options
-@index_option
-@click.option("--queries", type=click.IntRange(min=1), default=2000, show_default=True)
+@click.option(
+    "--index",
+    type=EXISTING_FOLDER,
+    help="Ask this index as it is, instead of two collections that are changed.",
+)
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    default=2000,
+    show_default=True,
+    help="Of both collections together; and a tenth as many words that are only begun.",
+)
 def agree_command(
     seed: int, quick: bool, json_path: Path | None, index: Path | None, queries: int
 ) -> None:
-    """How often the root's first page is the one of a single big index."""
-    with fleet_on(index) as (fleet, folder):
-        drawn = realtime.run(draw_every_kind(fleet, folder, seed, 60 if quick else queries))
-        result = realtime.run(agree.run(fleet, drawn, Reference(folder)))
+    """How often the root's answer is the one of a single big index, after documents changed."""
+    count = 60 if quick else queries
+    if index is not None:
+        results = [agreement_on(index, seed, count, change=False)]
+    else:
+        results, share = [], -(-count // len(corpus.SOURCES))
+        for source in corpus.SOURCES:
+            with corpus.made(source, seed) as folder:
+                results.append(agreement_on(folder, seed, share, change=True))
+    result = agree.Results(tuple(results))
     publish("agree", seed, json_path, result, agree.show)
-    if result.share_equal < agree.SHARE_WANTED:
+    if not result.good:
         sys.exit(1)
+
+
+def agreement_on(index: Path, seed: int, count: int, *, change: bool) -> agree.Result:
+    """Ask a fleet on an index, whose documents change while it runs, and one big index."""
+    with fleet_on(index) as (fleet, _):
+        if change:
+            documents = Reference(index).documents()
+            corpus.change(index, documents, random.Random(f"{seed}:changes"))
+        reference = Reference(index)
+        words = corpus.words_of(reference.manifest, reference.documents())
+        rng = random.Random(f"{seed}:queries")
+        queries, texts = every_kind(words, rng, count), begun(words, rng, count // 10)
+        return realtime.run(agree.run(fleet, queries, texts, reference))
 
 
 @click.command("chaos")
@@ -141,18 +170,10 @@ def fleet_on(index: Path | None) -> Iterator[tuple[Fleet, Path]]:
 
 async def draw(fleet: Fleet, index: Path, seed: int, count: int) -> list[str]:
     """Mixed queries about what the fleet serves."""
-    return mixed(await _vocabulary(fleet, index), random.Random(f"{seed}:queries"), count)
-
-
-async def draw_every_kind(fleet: Fleet, index: Path, seed: int, count: int) -> list[Asked]:
-    """Queries of every kind about what the fleet serves."""
-    return every_kind(await _vocabulary(fleet, index), random.Random(f"{seed}:queries"), count)
-
-
-async def _vocabulary(fleet: Fleet, index: Path) -> Vocabulary:
     fields = corpus.query_fields(corpus.manifest_of(index))
     async with connected(fleet.root_url) as client:
-        return vocabulary(await client.texts(fields[1]), fields)
+        words = vocabulary(await client.texts(fields[1]), fields)
+    return mixed(words, random.Random(f"{seed}:queries"), count)
 
 
 COMMANDS = (leg_cost_command, search_command, agree_command, chaos_command)

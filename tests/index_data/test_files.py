@@ -9,7 +9,7 @@ import pyarrow  # noqa: ICN001 - its name says more
 import pyarrow.parquet
 import pytest
 
-from index_data.files import file_collection, inferred_fields
+from index_data.files import file_collection, guessed_fields
 from index_data.manifest import Field
 from index_data.sources import BadLine, BadSource, Document
 
@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> list[Path]:
 def test_every_kind_of_file_gives_the_same_documents(files: list[Path]) -> None:
     """Reading with a schema, guessed or given, does not depend on the kind."""
     for path in files:
-        assert inferred_fields(path, "id") == FIELDS
+        assert guessed_fields(path, "id").fields == FIELDS
         collection = file_collection(path, "id", FIELDS)
         assert (collection.kind, collection.name) == (path.suffix[1:], path.name)
         found = list(collection.read())
@@ -50,4 +50,4 @@ def test_other_files_are_refused_by_their_names(tmp_path: Path) -> None:
     with pytest.raises(BadSource, match=r"\.parquet, not '.*x\.xml'"):
         file_collection(tmp_path / "x.xml", "id", FIELDS)
     with pytest.raises(BadSource, match=r"x\.csv cannot be read"):
-        inferred_fields(tmp_path / "x.csv", "id")
+        guessed_fields(tmp_path / "x.csv", "id")

@@ -125,6 +125,81 @@ def test_half_built_and_broken_indexes_are_told(source: Path, tmp_path: Path) ->
     assert "is not valid" in result.stderr
 
 
+def test_an_update_tells_what_it_did_and_prune_what_is_gone(tmp_path: Path) -> None:
+    """Counts, ids that are not there, the new generation; the schema and its id are known."""
+    books = tmp_path / "books.csv"
+    books.write_text("isbn,title,year\n1,One,1999\n2,Two,2000\n3,Three,\n")
+    schema = tmp_path / "books.toml"
+    schema.write_text(SCHEMA)
+    out = tmp_path / "out"
+    assert run("build", "--source", books, "--out", out, "--schema", schema, "--shards", 1)
+    news, ids = tmp_path / "news.jsonl", tmp_path / "gone.txt"
+    news.write_text('{"isbn": 3, "title": "Drei"}\n{"isbn": 4, "title": "Vier", "year": 4}\n')
+    ids.write_text("2\n9\n")
+    asked = ("update", out, "--source", news, "--delete", ids, "--delete-id", "8")
+    refused = run(*asked, "--strict")
+    assert refused.exit_code == 2
+    assert "2 of the ids to delete are not there: '8', '9'." in refused.stderr
+    updated = run(*asked, "--progress")
+    assert updated.exit_code == 0, updated.output
+    assert "2 of the ids to delete are not there: '8', '9'." in updated.stderr
+    assert "1 documents replaced, 1 added, 1 deleted." in updated.stdout
+    assert "3 documents of books.csv in 1 shards" in updated.stdout
+    assert json.loads(run("oracle", out, "-q", "drei").stdout)["hits"][0]["id"] == "3"
+    assert "csv, updated 1 times" in run("show", out).stdout
+    news.write_text('{"isbn": 5, "title": "x", "year": "soon"}\n')
+    wrong = run("update", out, "--source", news)
+    assert wrong.exit_code == 2
+    assert "line 1: wrong type: 'year' is not an integer of 64 bits: 'soon'." in wrong.stderr
+    assert "Nothing is to be changed" in run("update", out).stderr
+    assert "Nothing to remove" in run("prune", out).stdout
+    run("update", out, "--delete-id", "4")
+    assert run("prune", out, "--keep", 1).exit_code == 2
+    first = generations(out)[0]
+    assert f"Removed {first}." in run("prune", out).stdout
+    assert len(generations(out)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.jsonl", "", "The source a.jsonl has no documents."),
+        ("a.jsonl", "\n \n", "The source a.jsonl has no documents."),
+        ("a.csv", "", "The source a.csv is empty: its first line must name the columns."),
+        ("a.csv", "id,title\n", "The source a.csv has no documents."),
+        ("a.jsonl", "{\n", "no good documents: 1 bad, the first at line 1: bad JSON"),
+    ],
+)
+def test_an_empty_source_is_a_sentence(tmp_path: Path, name: str, content: str, says: str) -> None:
+    """With a schema, without one, and where one is to be guessed and no more."""
+    path = tmp_path / name
+    path.write_text(content)
+    for arguments in (
+        ("build", "--out", tmp_path / "out"),
+        ("build", "--out", tmp_path / "out", "--text-fields", "title"),
+        ("schema",),
+    ):
+        result = run(*arguments, "--source", path)
+        assert result.exit_code == 2
+        assert says in result.stderr
+        assert not result.stdout
+
+
+def test_a_value_that_spoils_a_guess_is_told(tmp_path: Path) -> None:
+    """Which value, where, and what the field is for it."""
+    path = tmp_path / "days.jsonl"
+    days = ["2020-12-31"] * 16 + ["31/12/20"] + ["2021-01-01"] * 3
+    path.write_text(
+        "".join(json.dumps({"id": i, "t": f"a {i} b", "day": d}) + "\n" for i, d in enumerate(days))
+    )
+    says = "field `day`: 1 of 20 values is no date, first at line 17 ('31/12/20'), so it is keyword"
+    for arguments in (("schema",), ("build", "--shards", 1, "--out", tmp_path / "out")):
+        result = run(*arguments, "--source", path)
+        assert result.exit_code == 0
+        assert says in result.stderr
+        assert says not in result.stdout
+
+
 SCHEMA = """
 id = "isbn"
 

@@ -42,6 +42,19 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     )
 
 
+def test_what_a_manifest_does_not_say_is_as_usual(tmp_path: Path) -> None:
+    """An index that was written before a member was known can be opened, and one that has been
+    built and never updated by those who do not know it.
+    """
+    folder = tmp_path / NAME
+    folder.mkdir()
+    m.write_manifest(folder, a_manifest(source=m.Source("jsonl", "x.jsonl")))
+    written = json.loads((folder / m.MANIFEST_FILE).read_bytes())
+    assert written["source"] == {"kind": "jsonl", "name": "x.jsonl"}
+    source = m.read_manifest(folder).source
+    assert (source.bad, source.id_field, source.updates) == ({}, "id", 0)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -68,7 +68,7 @@ def test_every_documented_object_is_a_document(
 
 
 def test_a_document_has_all_fields(documents: dict[str, Document | BadLine]) -> None:
-    """Name, module, kind, path, signature and docstring are members of the source."""
+    """Name, module, kind, path, signature, docstring and its size are members of the source."""
     fly = documents["zoo.birds.Bird.fly"]
     assert isinstance(fly, Document)
     assert fly.source == {
@@ -78,7 +78,18 @@ def test_a_document_has_all_fields(documents: dict[str, Document | BadLine]) -> 
         "path": "zoo birds Bird fly",
         "signature": "async fly(self, far: int=3) -> bool",
         "body": "Fly.",
+        "lines": 1,
+        "has_examples": False,
     }
+
+
+def test_lines_and_examples_are_counted(tmp_path: Path) -> None:
+    """Lines as they are shown, and whether there is a prompt."""
+    (tmp_path / "a.py").write_text('"""Add.\n\n    >>> 1 + 1\n    2\n    """')
+    (document,) = pydocs((tmp_path,)).read()
+    assert isinstance(document, Document)
+    assert document.source["lines"] == 4
+    assert document.source["has_examples"] is True
 
 
 def test_the_first_definition_wins(documents: dict[str, Document | BadLine]) -> None:

@@ -56,7 +56,9 @@ def test_integer_ids_keep_every_digit(tmp_path: Path, number: int) -> None:
 @pytest.mark.parametrize(
     ("line", "reason", "detail"),
     [
-        (b'{"id": "a"', "bad JSON", "column"),
+        (b'{"id": "a"', "bad JSON", "column 11"),
+        (b'{"id": "a" \r', "bad JSON", "column 11"),
+        (b'  {"id": x}', "bad JSON", "column 10"),
         (b'{"id": "a"} x', "bad JSON", "column"),
         (b"[" * 100_000, "bad JSON", "deep"),
         (b'{"id": "\xff"}', "bad UTF-8", "byte 8"),

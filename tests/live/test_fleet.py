@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench import corpus
 from bench.client import Answer, connected
-from bench.commands.live import draw, draw_every_kind
+from bench.commands.live import draw
 from bench.experiments import agree, chaos
 from bench.fleet import Fleet
+from bench.queries import begun, every_kind
 from bench.reference import Reference
 
 pytestmark = pytest.mark.live
@@ -60,9 +63,11 @@ def test_a_query_that_matches_nothing_is_an_answer(fleet: Fleet) -> None:
 
 def test_pages_are_those_of_one_big_index(fleet: Fleet, index: Path) -> None:
     """Of every kind of query: same ids, same order, same scores, same total."""
-    queries = asyncio.run(draw_every_kind(fleet, index, SEED, 200))
-    result = asyncio.run(agree.run(fleet, queries, Reference(index)))
-    assert result.share_equal >= agree.SHARE_WANTED, result.differences
+    reference, rng = Reference(index), random.Random(SEED)
+    words = corpus.words_of(reference.manifest, reference.documents())
+    queries, texts = every_kind(words, rng, 200), begun(words, rng, 20)
+    result = asyncio.run(agree.run(fleet, queries, texts, reference))
+    assert result.good, result.differences
 
 
 def test_nobody_notices_a_killed_and_a_stopped_leaf(fleet: Fleet, index: Path) -> None:

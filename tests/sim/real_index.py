@@ -7,22 +7,20 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
-import msgspec
 import orjson
 
-from bench.simulation.scripted import Leg, takes_about
+from bench.simulation.scripted import takes_about
 from bench.simulation.scripted_fleet import ScriptedFleet, dealt
 from index_data.build import Built, build
 from index_data.manifest import Field, GenerationCard
 from index_data.oracle import Oracle
 from index_data.sources import BadLine, Collection, Document
-from leaf.protocol import Documents, FetchBody, Hits, LookupBody, SearchBody
 from leaf.shard import Generation
-from leaf.suggestion import SuggestBody
 from root.budget import BudgetTerms
 from root.config import Settings
 from root.requests import search_from_json
 from root.search import Searches
+from tests.sim.shards import Shards
 
 SHARDS: Final = 7
 FIELDS: Final = (
@@ -75,6 +73,7 @@ class RealIndex:
     def __init__(self, built: Built) -> None:
         self.generation = Generation.open(built.folder, range(SHARDS))
         self.oracle = Oracle.open(built.folder)
+        self.answer = Shards(self.generation).answer
 
     @classmethod
     def of(cls, folder: Any, size: int, seed: str) -> RealIndex:
@@ -85,40 +84,6 @@ class RealIndex:
     def card(self) -> GenerationCard:
         """The generation."""
         return self.generation.card
-
-    def answer(self, leg: Leg, queue_us: int, service_us: int) -> Hits | Documents:
-        """Reply as a leaf does."""
-        ask, number = leg.flight.ask, leg.attempt.leg
-        shard = self.generation.shards[leg.shard]
-        times = (number, queue_us, service_us)
-        match ask.kind:
-            case "search":
-                body = msgspec.json.decode(ask.body, type=SearchBody)
-                prepared = self.generation.prepare(body.query)
-                if body.selection is None:
-                    total, scores, ordinals = shard.search(prepared, body.k)
-                    best = scores[0] if scores else 0.0
-                    return Hits(*times, total, best, _raw((scores, ordinals)))
-                chosen = self.generation.selected(body.selection)
-                total, best, columns, facets = shard.select(prepared, chosen, body.k)
-                return Hits(*times, total, best, _raw(columns), _raw(facets))
-            case "lookup":
-                found = shard.lookup(msgspec.json.decode(ask.body, type=LookupBody).id)
-                return Hits(*times, len(found), 0.0, _raw(([0.0] * len(found), found)))
-            case "suggest":
-                wanted_words = msgspec.json.decode(ask.body, type=SuggestBody)
-                return Documents(*times, self.generation.suggest(wanted_words, shard))
-            case _:
-                fetch = msgspec.json.decode(ask.body, type=FetchBody)
-                scored = self.generation.prepare(fetch.query) if fetch.query else None
-                assert ask.ordinals is not None
-                wanted = ask.ordinals[leg.shard]
-                documents = shard.fetch(scored, wanted, fetch.fields, fetch.highlight)
-                return Documents(*times, documents)
-
-
-def _raw(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(orjson.dumps(value))
 
 
 class Asking:

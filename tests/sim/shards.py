@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import orjson
 
-from bench.simulation.answers import hits
 from bench.simulation.scripted import Leg
-from leaf.protocol import Documents, FetchBody, Hits, SearchBody
+from leaf.protocol import Documents, FetchBody, Hits, LookupBody, SearchBody
 from leaf.shard import Generation
 from leaf.suggestion import SuggestBody
 
@@ -26,18 +26,32 @@ class Shards:
         """Do what a leaf would do."""
         ask, number = leg.flight.ask, leg.attempt.leg
         shard = self._generation.shards[leg.shard]
-        if ask.kind == "search":
-            body = _SEARCH.decode(ask.body)
-            prepared = self._generation.prepare(body.query)
-            total, scores, ordinals = shard.search(prepared, body.k)
-            return hits(number, scores, ordinals, total, queue_us=queue_us, service_us=service_us)
-        if ask.kind == "suggest":
-            wanted = msgspec.json.decode(ask.body, type=SuggestBody)
-            return Documents(number, queue_us, service_us, self._generation.suggest(wanted, shard))
-        fetch = _FETCH.decode(ask.body)
-        assert ask.ordinals is not None
-        assert fetch.query is not None
-        prepared = self._generation.prepare(fetch.query)
-        named = ask.ordinals[leg.shard]
-        documents = shard.fetch(prepared, named, fetch.fields, fetch.highlight)
-        return Documents(number, queue_us, service_us, documents)
+        times = (number, queue_us, service_us)
+        match ask.kind:
+            case "search":
+                body = _SEARCH.decode(ask.body)
+                prepared = self._generation.prepare(body.query)
+                if body.selection is None:
+                    total, scores, ordinals = shard.search(prepared, body.k)
+                    best = scores[0] if scores else 0.0
+                    return Hits(*times, total, best, _raw((scores, ordinals)))
+                chosen = self._generation.selected(body.selection)
+                total, best, columns, facets = shard.select(prepared, chosen, body.k)
+                return Hits(*times, total, best, _raw(columns), _raw(facets))
+            case "lookup":
+                found = shard.lookup(msgspec.json.decode(ask.body, type=LookupBody).id)
+                return Hits(*times, len(found), 0.0, _raw(([0.0] * len(found), found)))
+            case "suggest":
+                wanted_words = msgspec.json.decode(ask.body, type=SuggestBody)
+                return Documents(*times, self._generation.suggest(wanted_words, shard))
+            case _:
+                fetch = _FETCH.decode(ask.body)
+                scored = self._generation.prepare(fetch.query) if fetch.query else None
+                assert ask.ordinals is not None
+                named = ask.ordinals[leg.shard]
+                documents = shard.fetch(scored, named, fetch.fields, fetch.highlight)
+                return Documents(*times, documents)
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(orjson.dumps(value))
