@@ -24,12 +24,14 @@ run: $(VENV)/.ready
 	@$(BIN)/python -c "$$CHECK_PORTS" $(HEDGEROW_PORT) $(HEDGEROW_LEAF_PORT)
 	@test "$$HEDGEROW_INDEX" != $(SAMPLE_INDEX) || ls -d $(SAMPLE_INDEX)/[0-9]* > /dev/null 2>&1 || \
 	    $(BIN)/python -m index_data build --source pydocs --out $(SAMPLE_INDEX) --shards 16
-	@$(BIN)/python -m index_data show "$$HEDGEROW_INDEX" > /dev/null
-	@PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" exec honcho start
+	@IFS=,; for each in $$HEDGEROW_INDEX; do \
+	    $(BIN)/python -m index_data show "$${each#[a-z0-9_-]*=}" > /dev/null || exit; done
+# Ctrl-C is how it ends: the shell waits for honcho, and 130 is no error.
+	@trap : INT; PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" honcho start || test $$? -eq 130
 
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest
-	$(BIN)/python -m pytest --quiet tests/root --cov
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore tests/root
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --quiet tests/root --cov
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check

@@ -18,6 +18,8 @@ CLIENT_TIMEOUT_S: Final = 30.0
 """Past this a request is lost: the root promises an answer long before."""
 
 SAMPLE_MAX: Final = 10_000
+NOTHING_SELECTED: Final[Mapping[str, Any]] = {}
+
 PAGE: Final = 1000
 """How many texts are read to make queries of, and at a time: what the root allows."""
 
@@ -52,12 +54,19 @@ class Client:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def search(self, q: str, k: int = 10, tie_breaker: float | None = None) -> Answer:
+    async def search(
+        self,
+        q: str,
+        k: int = 10,
+        tie_breaker: float | None = None,
+        selection: Mapping[str, Any] = NOTHING_SELECTED,
+    ) -> Answer:
         """Ask for the best ``k``; a broken connection is an answer with fate ``error``.
 
         With a tie breaker the best field of a word counts, else the sum of its fields.
+        ``selection``: filters and facets, as the request has them.
         """
-        body: dict[str, Any] = {"q": q, "k": k, "fields": [], "highlight": []}
+        body: dict[str, Any] = {"q": q, "k": k, "fields": [], "highlight": [], **selection}
         if tie_breaker is not None:
             body |= {"combine": "best", "tie_breaker": tie_breaker}
         return await self.ask(body)
@@ -71,6 +80,18 @@ class Client:
             return Answer("timeout", detail=repr(error))
         except aiohttp.ClientError as error:
             return Answer("error", detail=repr(error))
+
+    async def phases(
+        self, q: str, selection: Mapping[str, Any] = NOTHING_SELECTED
+    ) -> list[dict[str, Any]]:
+        """Return the trace of a page as people ask for it, all fields and highlights included;
+        nothing where there was no answer.
+        """
+        body = {"q": q, "trace": True, **selection}
+        async with self._session.post("/search", json=body) as response:
+            answer = orjson.loads(await response.read())
+        phases: list[dict[str, Any]] = answer.get("trace", [])
+        return phases
 
     async def suggestions(self, begun: str) -> list[tuple[str, int]]:
         """Return the ways in which a text may go on, and how many documents have the last word."""

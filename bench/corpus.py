@@ -10,14 +10,30 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
+
+import orjson
 
 from bench import many_scripts
 from bench.fleet import FleetError
 from bench.queries import Vocabulary, vocabulary
 from bench.selections import typed
 from index_data.manifest import Manifest, latest_generation, read_manifest
+
+LETTERS: Final = "abcdefghiklmnoprstuvw"
+WORDS: Final = 20_000
+"""Of a made-up language: the n-th is n times as rare as the first (G. K. Zipf)."""
+
+LENGTHS: Final = (5, 20)
+"""Words of a short document, from and to."""
+
+TITLE_WORDS: Final = 4
+KINDS: Final = 50
+"""The lower its number, the commoner a kind."""
+
+YEARS: Final = (1970, 2024)
 
 BUILD_S_MAX: Final = 300
 """Building the documentation of a large environment takes a tenth of this."""
@@ -36,15 +52,46 @@ SCRIPTS_DOCUMENTS: Final = 5000
 
 
 @contextlib.contextmanager
-def prepared(index: Path | None, source: str = "pydocs", shards: int = 16) -> Iterator[Path]:
+def prepared(
+    index: Path | None, source: str = "pydocs", shards: int = 16, options: Sequence[str] = ()
+) -> Iterator[Path]:
     """An index directory: ``index`` itself, or a fresh build of ``source``."""
     if index is not None:
         latest_generation(index)
         yield index
         return
     with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as folder:
-        build(Path(folder), source, shards)
+        build(Path(folder), source, shards, *options)
         yield Path(folder)
+
+
+@contextlib.contextmanager
+def short_documents(count: int, seed: int, shards: int = 16) -> Iterator[Path]:
+    """An index of so many short documents that the seed decides: two texts, one that says of
+    which of some KINDS it is, a price and a year.
+    """
+    with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as folder:
+        source = Path(folder, "documents.jsonl")
+        with source.open("wb") as file:
+            for document in _drawn(count, random.Random(f"{seed}:documents")):
+                file.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
+        with prepared(None, str(source), shards, ("--id-field", "id")) as index:
+            yield index
+
+
+def _drawn(count: int, rng: random.Random) -> Iterator[dict[str, Any]]:
+    words = ["".join(rng.choices(LETTERS, k=rng.randint(3, 9))) for _ in range(WORDS)]
+    weights = list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
+    for number in range(count):
+        text = rng.choices(words, cum_weights=weights, k=rng.randint(*LENGTHS))
+        yield {
+            "id": f"d{number:08d}",
+            "title": " ".join(text[:TITLE_WORDS]),
+            "body": " ".join(text[TITLE_WORDS:]),
+            "kind": f"kind {int(KINDS * rng.random() ** 2):02d}",
+            "price": round(rng.random() * 1000, 2),
+            "year": rng.randint(*YEARS),
+        }
 
 
 @contextlib.contextmanager

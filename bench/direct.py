@@ -72,14 +72,21 @@ async def linked(urls: Sequence[str], count: int) -> AsyncIterator[list[Fleet]]:
 
 
 def simulated(
-    plan: Plan, seed: int, *, leaves: int, roots: int, workers: int = WORKERS
+    plan: Plan,
+    seed: int,
+    *,
+    leaves: int,
+    roots: int,
+    workers: int = WORKERS,
+    shards: int = 1,
+    replicas: int | None = None,
 ) -> list[Fleet]:
-    """One shard on so many simulated leaves, as each root sees them."""
+    """Shards on so many simulated leaves, as each root sees them; each on all of them, where not
+    said otherwise.
+    """
+    holdings = dealt(shards, leaves=leaves, replicas=replicas or leaves)
     fleets = [
-        ScriptedFleet(
-            card(1), dealt(1, leaves=leaves, replicas=leaves), takes(0.0), workers=workers
-        )
-        for _ in range(roots)
+        ScriptedFleet(card(shards), holdings, takes(0.0), workers=workers) for _ in range(roots)
     ]
     inject(fleets[0], plan, seed)
     for fleet in fleets[1:]:

@@ -24,8 +24,6 @@ LENGTH_BYTES: Final = 4
 LIFETIME_S: Final = 600.0
 """A peer that nobody has ended is gone by then."""
 
-READY: Final = b"ready"
-
 
 class FrameProtocol(asyncio.Protocol):
     """Cuts what a socket gives into frames. Subclasses say what a frame is for."""

@@ -25,6 +25,14 @@ class Reference:
         self._fields = {field.name: field for field in self.manifest.fields}
         self._oracle = Oracle.open(generation)
 
+    def counted(
+        self, q: str, span: tuple[str, int, int], aggregations: Mapping[str, Any], k: int = 10
+    ) -> tuple[Answer, dict[str, Any]]:
+        """The right answer among documents in a span of an integer field, and aggregations."""
+        query = msgspec.to_builtins(parse(q, self._fields).query)
+        total, hits, counts = self._oracle.counted(query, span, aggregations, k)
+        return Answer("complete", tuple(Hit(name, score) for name, score in hits), total), counts
+
     def search(self, q: str, k: int = 10, tie_breaker: float | None = None) -> Answer:
         """The right answer."""
         total, hits = self._oracle.search(self._tree(q, tie_breaker), k)

@@ -99,9 +99,13 @@ def show_table(
 
 def show_validity(runs: Mapping[str, Summary], console: Console) -> None:
     """Say how late the generator was, and of which runs it makes the figures worthless."""
-    latest = max((run.lag_ms_p99 for run in runs.values()), default=0.0)
-    late = [name for name, run in runs.items() if not run.valid]
-    text = f"the generator sent 99 % of requests at most {latest:.2g} ms late"
+    latest_ms = max((run.lag_ms_p99 for run in runs.values()), default=0.0)
+    show_lateness(latest_ms, [name for name, run in runs.items() if not run.valid], console)
+
+
+def show_lateness(latest_ms: float, late: Sequence[str], console: Console) -> None:
+    """The same, of runs whose lateness is known: the greatest, and the names of those too late."""
+    text = f"the generator sent 99 % of requests at most {latest_ms:.2g} ms late"
     if late:
         text += (
             f": INVALID ({', '.join(late)}): past {LAG_MS_MAX:g} ms it measures itself, "

@@ -185,3 +185,29 @@ async def closed_loop(clients: int, requests: int, send: Send, recorder: Recorde
         for _ in range(clients):
             group.create_task(client())
     return requests / max(clock.now() - start_s, 1e-9)
+
+
+async def paced_loop(
+    schedule: Schedule, clients: int, send: Send, corrected: Recorder, uncorrected: Recorder
+) -> None:
+    """Send on schedule from ``clients`` connections, in turn, each of which has to wait for its
+    answer before it can send again. Both recorders get every request: the one from the instant
+    at which it was to be sent, the other from the one at which it was.
+    """
+    if clients < 1:
+        raise ValueError(f"clients must be positive: {clients}")
+    clock = Clock()
+    start_s = clock.now()
+
+    async def client(place: int) -> None:
+        for number in range(place, len(schedule.send_at_s), clients):
+            intended_s = start_s + schedule.send_at_s[number]
+            await clock.until(intended_s)
+            sent_s = clock.now()
+            fate = await send(number)
+            corrected.record(fate, clock.now() - intended_s)
+            uncorrected.record(fate, clock.now() - sent_s)
+
+    async with asyncio.TaskGroup() as group:
+        for place in range(clients):
+            group.create_task(client(place))

@@ -45,14 +45,15 @@ ANSWER_S: Final = 10.0
     required=True,
     help="The file to write.",
 )
-def load_command(urls: tuple[str, ...], seconds: float, out: Path) -> None:
+@click.option("--collection", help="Of which collection; of the first unless given.")
+def load_command(urls: tuple[str, ...], seconds: float, out: Path, collection: str | None) -> None:
     """Measure what each shard costs: URL of every leaf of the fleet."""
     with one_sentence():
         if not out.parent.is_dir():  # before the measuring, not after it
             raise BadLoadFile(f"The folder {out.parent} does not exist.")
         before = [_ask(url) for url in urls] if seconds else []
         time.sleep(seconds)
-        load = measured(before, [_ask(url) for url in urls])
+        load = measured(before, [_ask(url) for url in urls], collection)
         replace_whole(out, msgspec.json.format(msgspec.json.encode(load), indent=1) + b"\n")
     click.echo(
         f"{sum(load.work_s.values()):.3g} s of work on {len(load.work_s)} shards of "

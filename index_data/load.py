@@ -24,7 +24,8 @@ class BadLoadFile(IndexDataError):
 
 
 class LeafLoad(msgspec.Struct, frozen=True):
-    """What one leaf says: its place in the fleet, and seconds of work by generation and shard.
+    """What one leaf says: its place in the fleet, and seconds of work by collection, in their
+    order, by generation and by shard.
 
     ``pid`` tells a leaf that was started again, and counts from 0, from one that was not.
     """
@@ -35,7 +36,7 @@ class LeafLoad(msgspec.Struct, frozen=True):
     leaves: int
     replicas: int
     domain: str
-    work_s: dict[str, dict[int, float]]
+    work_s: dict[str, dict[str, dict[int, float]]]
 
 
 class LoadFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,21 +64,25 @@ def read_load(path: Path) -> LoadFile:
         raise BadLoadFile(f"{path} is not a load: {error}.") from error
 
 
-def measured(before: Sequence[LeafLoad], after: Sequence[LeafLoad]) -> LoadFile:
-    """Return what all leaves of a fleet did between two readings, of the newest generation that
-    all of them hold. Without a reading before, since they started.
+def measured(
+    before: Sequence[LeafLoad], after: Sequence[LeafLoad], collection: str | None = None
+) -> LoadFile:
+    """Return what all leaves of a fleet did between two readings, of the newest generation of a
+    collection, or of the first one, that all of them hold. Without a reading before, since they
+    started.
 
     Raises BadLoadFile where a leaf is missing, named twice, or of another fleet.
     """
     fleet = sorted(after, key=lambda load: load.ordinal)
     leaves, replicas = _fleet_of(fleet)
-    generation = _newest(fleet)
+    name = next(iter(fleet[0].work_s), "default") if collection is None else collection
+    generation = _newest(fleet, name)
     earlier = {(load.ordinal, load.pid): load for load in before}
     work_s: dict[int, float] = {}
     for load in fleet:
         old = earlier.get((load.ordinal, load.pid))
-        spent_s = old.work_s.get(generation, {}) if old else {}
-        for shard, until_now_s in load.work_s[generation].items():
+        spent_s = old.work_s.get(name, {}).get(generation, {}) if old else {}
+        for shard, until_now_s in load.work_s[name][generation].items():
             new_s = until_now_s - spent_s.get(shard, 0.0)
             work_s[shard] = work_s.get(shard, 0.0) + new_s
     by_shard = {shard: round(work_s[shard], 6) for shard in sorted(work_s)}
@@ -98,8 +103,8 @@ def _fleet_of(fleet: Sequence[LeafLoad]) -> tuple[int, int]:
     return leaves, replicas
 
 
-def _newest(fleet: Sequence[LeafLoad]) -> str:
-    common = set.intersection(*(set(load.work_s) for load in fleet))
+def _newest(fleet: Sequence[LeafLoad], collection: str) -> str:
+    common = set.intersection(*(set(load.work_s.get(collection, ())) for load in fleet))
     if not common:
-        raise BadLoadFile("There is no generation that all leaves hold.")
+        raise BadLoadFile(f"There is no generation of {collection!r:.60} that all leaves hold.")
     return max(common)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+import tantivy
 
 from index_data.analysis import beginnings_of
 from index_data.assembly import assemble, weighed_natively
@@ -82,6 +83,35 @@ class Oracle:
         query = assemble(plan, lambda clause: weighed_natively(clause, self._schema))
         if query is None:
             return 0, []
+        return self._best(query, k)
+
+    def counted(
+        self,
+        tree: Mapping[str, Any],
+        span: tuple[str, int, int],
+        aggregations: Mapping[str, Any],
+        k: int,
+    ) -> tuple[int, Ranked, dict[str, Any]]:
+        """Return what ``search`` does, of documents whose integer field lies between two values,
+        both included, and what the library's own aggregations come to over all of them.
+
+        Raises BadQuery.
+        """
+        plan = Planner(self._fields).plan(tree)
+        query = assemble(plan, lambda clause: weighed_natively(clause, self._schema))
+        if query is None:
+            query = tantivy.Query.empty_query()
+        field, low, high = span
+        within = tantivy.Query.range_query(
+            self._schema, field, tantivy.FieldType.Integer, low, high
+        )
+        must = tantivy.Occur.Must
+        passing = tantivy.Query.const_score_query(within, 0.0)
+        query = tantivy.Query.boolean_query([(must, query), (must, passing)])
+        total, ranked = self._best(query, k)
+        return total, ranked, self._searcher.aggregate(query, dict(aggregations))
+
+    def _best(self, query: tantivy.Query, k: int) -> tuple[int, Ranked]:
         result = self._searcher.search(query, limit=max(1, min(k, len(self._ids))))
         total: int = result.count  # type: ignore[attr-defined]  # missing in tantivy's stubs
         return total, [(self._ids[address.doc], score) for score, address in result.hits[:k]]

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
@@ -26,7 +26,7 @@ from leaf.app import create_app
 from leaf.asks import Task
 from leaf.background import GARBAGE_MAX, Background
 from leaf.canned import NOTICE, CannedSupply
-from leaf.config import Config, Place, read_token
+from leaf.config import Config, Place, read_indexes, read_token
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration, Supply
 from leaf.injection import InjectingWorkers
@@ -57,7 +57,13 @@ BACKLOG: Final = 1024
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.option("--index", type=click.Path(path_type=Path), help="Folder of the built index.")
+@click.option(
+    "--index",
+    "indexes",
+    multiple=True,
+    metavar="[NAME=]DIR",
+    help="Folder of a built index, and the collection that it is; repeat it for more.",
+)
 @click.option("--canned", type=int, help="Serve this many shards of constant answers instead.")
 @click.option("--ordinal", type=int, required=True, help="Which leaf this is, from 0.")
 @click.option("--of", "leaves", type=int, required=True, help="How many leaves there are.")
@@ -114,6 +120,12 @@ BACKLOG: Final = 1024
     help="An event loop later than this is logged.",
 )
 @click.option(
+    "--watch/--no-watch",
+    default=True,
+    envvar="HEDGEROW_LEAF_WATCH",
+    help="Count and time what operators look at.",
+)
+@click.option(
     "--interference",
     default="",
     envvar="HEDGEROW_INTERFERENCE",
@@ -133,7 +145,7 @@ BACKLOG: Final = 1024
 )
 def main(  # noqa: D103 - click shows a docstring to users
     *,
-    index: Path | None,
+    indexes: tuple[str, ...],
     canned: int | None,
     ordinal: int,
     leaves: int,
@@ -148,6 +160,7 @@ def main(  # noqa: D103 - click shows a docstring to users
     name: str,
     log_format: Format,
     blocked_ms: float,
+    watch: bool,
     interference: str,
     seed: int,
     admin_token_file: Path | None,
@@ -156,7 +169,7 @@ def main(  # noqa: D103 - click shows a docstring to users
         plan = load(interference) if interference else None
         config = Config(
             place=Place(ordinal=ordinal, leaves=leaves, replicas=replicas),
-            index=index,
+            indexes=read_indexes(indexes),
             canned=canned,
             port=port,
             host=host,
@@ -168,6 +181,7 @@ def main(  # noqa: D103 - click shows a docstring to users
             name=name,
             log_format=log_format,
             blocked_ms=blocked_ms,
+            watch=watch,
             interference=SeededPlan(interference, plan, seed) if plan else None,
             seed=seed,
             admin_token=read_token(admin_token_file, os.environ.get("HEDGEROW_ADMIN_TOKEN", "")),
@@ -203,12 +217,16 @@ def supply_of(config: Config) -> Supply:
         return CannedSupply(config.canned, config.place)
     # Imported here: a leaf of canned answers, and one with a bad setting, need no search
     # library.
-    from leaf.supply import IndexSupply  # noqa: PLC0415
+    from leaf.supply import IndexSupply, Supplies  # noqa: PLC0415
 
-    assert config.index is not None  # noqa: S101 - Config has seen to it
-    supply = IndexSupply(config.index, config.place, config.generations)
-    supply.check()
-    return supply
+    supplies = Supplies(
+        [
+            IndexSupply(folder, config.place, config.generations, name)
+            for name, folder in config.indexes.items()
+        ]
+    )
+    supplies.check()
+    return supplies
 
 
 def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
@@ -230,7 +248,9 @@ def serve(config: Config, listener: socket.socket, supply: Supply) -> None:
         clock=clock,
         notice=NOTICE if config.canned is not None else "",
         blocked_ms=config.blocked_ms,
+        watch=config.watch,
         place=config.place,
+        collections=config.collections,
     )
     if leaf.notice:
         log.warning(leaf.notice)
@@ -342,7 +362,7 @@ class Process:
         background.start()
         beat = asyncio.create_task(self._leaf.beat())
         try:
-            with watched(self._leaf.pulse):
+            with watched(self._leaf.pulse) if self._leaf.watched else nullcontext():
                 yield
         finally:
             beat.cancel()

@@ -53,8 +53,9 @@ def create_app(
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/load", load),
-        Route("/metrics", metrics),
     ]
+    if leaf.watched:
+        routes.append(Route("/metrics", metrics))
     if interference is not None:
         methods = ["GET", "PUT", "DELETE"]
         routes.append(Route("/interference", interference.answer, methods=methods))
@@ -66,13 +67,16 @@ def create_app(
 
 
 def readiness(leaf: Leaf) -> dict[str, Any]:
-    """Return whether a leaf can answer, and for what: shards by generation, the refused too."""
+    """Return whether a leaf can answer of all its collections, and for what: shards by generation,
+    the refused too.
+    """
     return {
         "leaf": leaf.name,
-        "ready": len(leaf.holdings) > 0,
+        "ready": all(leaf.holdings.newest(name) is not None for name in leaf.collections),
         "notice": leaf.notice or None,
         "generations": {
             held.card.generation: {
+                "collection": held.collection,
                 "shards": sorted(held.shards),
                 "refused": {str(shard): why for shard, why in sorted(held.refused.items())},
             }

@@ -14,7 +14,7 @@ from index_data.manifest import Field, GenerationCard
 from leaf.config import Place
 from leaf.errors import BadQuery
 from leaf.holdings import HeldGeneration
-from leaf.protocol import FetchedDocument, Query
+from leaf.protocol import DEFAULT_COLLECTION, FetchedDocument, Query
 from leaf.selection import Selection
 from leaf.suggestion import SuggestBody
 
@@ -91,6 +91,7 @@ class CannedGeneration:
     """A generation of canned shards, of which this leaf holds some."""
 
     def __init__(self, shards: int, held: Sequence[int]) -> None:
+        self.collection = DEFAULT_COLLECTION
         self.card = GenerationCard(
             generation=GENERATION,
             documents=(HITS,) * shards,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,7 @@ from leaf.admission import QUEUE_LEGS_MAX
 from leaf.errors import BadSetting
 from leaf.logs import Format
 from leaf.plans import SeededPlan
+from leaf.protocol import COLLECTION_NAME, COLLECTIONS_MAX, DEFAULT_COLLECTION
 from leaf.pulse import BLOCKED_MS, BLOCKED_MS_MAX
 from leaf.workers import WORKERS_MAX
 
@@ -71,7 +74,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """How one leaf runs. Exactly one of ``index`` and ``canned`` is set.
+    """How one leaf runs. Exactly one of ``indexes`` and ``canned`` is set; ``indexes`` has the
+    folder of each collection by its name, in order.
+
+    ``watch``: whether what operators look at is counted and timed.
 
     ``generations``: how many of the newest are opened at the start. ``in_step``: background
     work is done at moments that are the same for all leaves.
@@ -84,7 +90,7 @@ class Config:
 
     place: Place
     port: int
-    index: Path | None = None
+    indexes: Mapping[str, Path] = field(default_factory=dict)
     canned: int | None = None
     host: str = "127.0.0.1"
     workers: int = os.cpu_count() or 1
@@ -93,6 +99,7 @@ class Config:
     domain: str = ""
     log_format: Format = "text"
     blocked_ms: float = BLOCKED_MS
+    watch: bool = True
     interference: SeededPlan | None = None
     seed: int = 0
     admin_token: str = ""
@@ -101,7 +108,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse what no leaf can run with, and fill in the names."""
-        if (self.index is None) == (self.canned is None):
+        if bool(self.indexes) == (self.canned is not None):
             raise BadSetting("give either --index DIR or --canned SHARDS")
         if self.canned is not None:
             _check_range("--canned", self.canned, 1, SHARDS_MAX)
@@ -115,6 +122,37 @@ class Config:
         name = self.name or f"leaf{self.place.ordinal}"
         object.__setattr__(self, "name", _check_name("--name", name))
         object.__setattr__(self, "domain", _check_name("--domain", self.domain or name))
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """The names of the collections that the leaf serves."""
+        return tuple(self.indexes) or (DEFAULT_COLLECTION,)
+
+
+def read_indexes(given: Iterable[str]) -> dict[str, Path]:
+    """Return the folder of each collection by its name, from texts like ``docs=DIR``; one without
+    a name is the collection ``default``. A folder whose path has ``=`` before any ``/`` is
+    written with ``./``. Raises BadSetting.
+    """
+    indexes: dict[str, Path] = {}
+    for text in given:
+        name, equals, folder = text.partition("=")
+        if not equals or "/" in name:
+            name, folder = DEFAULT_COLLECTION, text
+        if re.search(COLLECTION_NAME, name) is None:
+            raise BadSetting(
+                f"--index {text}: a collection's name is 1 to 40 of a-z, 0-9, _ and -, not {name!r}"
+            )
+        if not folder:
+            raise BadSetting(f"--index {text}: names no folder")
+        if name in indexes:
+            raise BadSetting(f"--index {text}: the collection {name!r} is given twice")
+        if Path(folder).resolve() in {known.resolve() for known in indexes.values()}:
+            raise BadSetting(f"--index {text}: the folder is that of another collection")
+        indexes[name] = Path(folder)
+    if len(indexes) > COLLECTIONS_MAX:
+        raise BadSetting(f"--index is given {len(indexes)} times, most {COLLECTIONS_MAX}")
+    return indexes
 
 
 def read_token(file: Path | None, given: str) -> str:

@@ -58,6 +58,10 @@ class HeldGeneration(Protocol):
     """The shards of one generation that this leaf holds."""
 
     @property
+    def collection(self) -> str:
+        """The name of the collection that it is a generation of."""
+
+    @property
     def card(self) -> GenerationCard:
         """What every leaf says of this generation."""
 
@@ -98,7 +102,9 @@ class Supply(Protocol):
 
 
 class Holdings:
-    """The generations of one leaf, the newest last. Changed on the event loop alone."""
+    """The generations of one leaf, of each collection the newest last. Changed on the event loop
+    alone.
+    """
 
     def __init__(self) -> None:
         self._held: dict[str, HeldGeneration] = {}
@@ -113,25 +119,29 @@ class Holdings:
     def __len__(self) -> int:
         return len(self._held)
 
-    @property
-    def newest(self) -> HeldGeneration | None:
-        """The generation that new queries should use; None before anything is loaded."""
-        return next(reversed(self._held.values()), None)
+    def newest(self, collection: str) -> HeldGeneration | None:
+        """Return the generation that new queries of a collection should use; None before any is
+        loaded.
+        """
+        held = reversed(self._held.values())
+        return next((one for one in held if one.collection == collection), None)
 
     def by_name(self) -> dict[str, HeldGeneration]:
         """Return what is held at this moment. May be called on any thread."""
         return self._held.copy()
 
     def add(self, generation: HeldGeneration, now: float) -> None:
-        """Serve one more generation, from now on the newest; or one that is held, as it is now.
+        """Serve one more generation, from now on the newest of its collection; or one that is
+        held, as it is now.
 
         What it supersedes has been in use until now, asked for or not: other leaves may take a
         while to have the new one, and until then roots go on with the old.
         """
         name = generation.card.generation
         if name not in self._held:
-            for held in self._used_s:
-                self._used_s[held] = now
+            for known_name, held in self._held.items():
+                if held.collection == generation.collection:
+                    self._used_s[known_name] = now
             self._used_s[name] = now
         self._held[name] = generation
         known = self._last_asked_s
@@ -157,11 +167,11 @@ class Holdings:
 
     def retire(self, now: float) -> list[str]:
         """Let go of superseded generations that nobody asks for, and return their names."""
-        newest = self.newest
+        newest = {held.collection: name for name, held in self._held.items()}
         gone = [
             name
-            for name, generation in self._held.items()
-            if generation is not newest and now - self._used_s[name] >= UNUSED_S
+            for name, held in self._held.items()
+            if name != newest[held.collection] and now - self._used_s[name] >= UNUSED_S
         ]
         for name in gone:
             del self._held[name], self._used_s[name]

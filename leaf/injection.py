@@ -91,6 +91,8 @@ class InjectingWorkers(Workers):
         block_s = max(trouble.block_s for trouble in troubles)
         if block_s:
             self._sleep(block_s)
+            # The leaf's clock starts when its loop gets to a leg: what stood still sees nothing.
+            task.arrived_s = self._clock()
         for ending, indices in groupby(range(task.legs), lambda leg: _queue_of(troubles[leg])):
             legs = list(indices)
             part = self._part(task, legs, troubles)

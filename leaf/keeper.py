@@ -49,7 +49,7 @@ PR_SET_PDEATHSIG: Final = 1
 class Settings:
     """What the environment says of the fleet. Raises BadSetting."""
 
-    index: str
+    indexes: tuple[str, ...]
     leaves: int
     replicas: int
     base_port: int
@@ -58,7 +58,7 @@ class Settings:
     def read(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings from environment variables."""
         return cls(
-            index=environment.get("HEDGEROW_INDEX") or "index_data/shards",
+            indexes=tuple((environment.get("HEDGEROW_INDEX") or "index_data/shards").split(",")),
             leaves=_number(environment, "HEDGEROW_LEAVES", 4),
             replicas=_number(environment, "HEDGEROW_REPLICAS", 2),
             base_port=_number(environment, "HEDGEROW_LEAF_PORT", 8081),
@@ -67,7 +67,8 @@ class Settings:
     def command(self, ordinal: int) -> list[str]:
         """Return the command line of one leaf; the leaf itself checks the values."""
         return [
-            *(sys.executable, "-m", "leaf", "--index", self.index),
+            *(sys.executable, "-m", "leaf"),
+            *(part for index in self.indexes for part in ("--index", index)),
             *("--ordinal", str(ordinal), "--of", str(self.leaves)),
             *("--replicas", str(self.replicas), "--port", str(self.base_port + ordinal)),
         ]

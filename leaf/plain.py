@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from leaf.asks import Finished, Reply, Task, check_search
 from leaf.errors import BadQuery, field_of
 from leaf.holdings import HeldGeneration
-from leaf.protocol import SearchBody, ShardSearchRequest
+from leaf.protocol import Query, SearchBody
 from leaf.service import BUDGET_MS_MAX, Leaf
 
 BODY_BYTES_MAX: Final = 64 * 1024
@@ -50,6 +50,16 @@ REFUSED_AS: Final = {
     "bad_query": 400,
     "error": 500,
 }
+
+
+class ShardSearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of ``POST /shards/{shard}/search`` on a leaf."""
+
+    query: Query
+    k: int = 10
+    generation: str | None = None
+    timeout_ms: float = 1000.0
+
 
 _REQUEST: Final = msgspec.json.Decoder(ShardSearchRequest)
 
@@ -153,11 +163,13 @@ class SearchRoute:
         return write_answer(shard, generation.card.generation, answers)
 
     def _generation(self, name: str | None) -> HeldGeneration:
-        newest = self._leaf.holdings.newest
-        if newest is None:
+        holdings = self._leaf.holdings
+        newest = holdings.newest(self._leaf.collections[0])
+        if name is None and newest is not None:
+            name = newest.card.generation
+        if name is None or not len(holdings):
             raise Problem(503, "nothing is loaded yet", retry_s=1.0)
-        name = newest.card.generation if name is None else name
-        generation = self._leaf.holdings.use(name, self._leaf.clock())
+        generation = holdings.use(name, self._leaf.clock())
         if generation is None:
             raise Problem(404, f"this leaf does not hold {name[:100]!r}", field="generation")
         return generation

@@ -21,13 +21,11 @@ An *ask* is what the legs of one query to one leaf have in common, written once 
 Legs are numbered by the root, per connection, upwards; an ask names its first leg and
 the shards in order, so leg ``first + i`` is about ``shards[i]``.
 
-Every leg is answered exactly once: by hits, by documents, or by a refusal. A cancelled
-leg is answered too (``Refusal`` with reason ``cancelled`` and the time it cost), so that
-the root can account for every attempt it ever sent. Only a lost connection ends a leg
-without an answer.
+Every leg is answered exactly once: by hits, by documents, or by a refusal. A cancelled leg is
+answered too (``Refusal`` with reason ``cancelled`` and the time it cost), so that the root can
+account for every attempt it ever sent. Only a lost connection ends a leg without an answer.
 
-Time on the wire is relative. ``budget_ms`` is what is left when the frame is written;
-no wall clocks are compared.
+Time on the wire is relative: ``budget_ms`` is left when a frame is written; no clocks are compared.
 """
 
 from __future__ import annotations
@@ -40,8 +38,13 @@ import msgspec
 from leaf.broken import FACETS, RANKED, SORTED, decoded, paired
 from leaf.selection import Selection, SortValue
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 CHANNEL_PATH: Final = "/channel"
+
+DEFAULT_COLLECTION: Final = "default"
+COLLECTION_NAME: Final = r"\A[a-z0-9_-]{1,40}\Z"
+COLLECTIONS_MAX: Final = 100
+"""What one without a name is called; names; each is an index that every leaf keeps open."""
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 """A frame over this ends the connection: it is larger than any honest peer's."""
@@ -53,8 +56,7 @@ TEXT_BYTES_MAX: Final = 4096
 
 BOOST_MIN: Final = 0.001
 BOOST_MAX: Final = 1000.0
-"""A clause a thousand times as dear as another has the field to itself already, and far below
-that scores lose their digits."""
+"""A clause a thousand times as dear has the field to itself; far below, scores lose digits."""
 
 DISTANCE_MAX: Final = 2
 """Letters in which a fuzzy word may differ: four of five mistyped words differ in one."""
@@ -69,8 +71,7 @@ TRACE_CHARS_MAX: Final = 55
 TIE_KEY_CHARS_MAX: Final = 64
 PEERS_MAX: Final = 2000
 PEER_CHARS_MAX: Final = 512
-"""A tie is a few random bytes; the twins of an ask's legs may be all the leaves that a root can
-have; an address is a scheme, a host and a port."""
+"""A tie is a few random bytes, its twins may be all leaves of a root, each a scheme, host, port."""
 
 QUERY_NUMBER_MAX: Final = 2**53
 """Queries are numbered upwards for as long as a root lives; JSON is exact up to here."""
@@ -364,17 +365,28 @@ class Holding(msgspec.Struct, frozen=True):
     leaving: dict[int, int] = {}
 
 
+Name = Annotated[str, msgspec.Meta(pattern=COLLECTION_NAME)]
+Collections = Annotated[dict[Name, tuple[Holding, ...]], msgspec.Meta(max_length=COLLECTIONS_MAX)]
+
+
 class LeafHello(msgspec.Struct, frozen=True):
-    """Who a leaf is and what it holds: the topology is what leaves say."""
+    """Who a leaf is, and what it holds of its collections, in the order in which it was given them:
+    the topology is what leaves say. Of one of which nothing is loaded yet, it holds none.
+    """
 
     protocol: int
     leaf: str
     domain: str
     pid: int
-    holdings: tuple[Holding, ...]
+    collections: Collections
     workers: int
     notice: str = ""
     """Set when answers are not to be trusted as real: injected trouble, canned answers."""
+
+    @property
+    def holdings(self) -> list[Holding]:
+        """What it holds of all collections."""
+        return [holding for held in self.collections.values() for holding in held]
 
 
 class LeafFrame(msgspec.Struct, gc=False):
@@ -386,15 +398,3 @@ class LeafFrame(msgspec.Struct, gc=False):
     documents: list[Documents] = []
     refusals: list[Refusal] = []
     pong: int | None = None
-
-
-# --- plain HTTP beside the channel -------------------------------------------------------
-
-
-class ShardSearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Body of ``POST /shards/{shard}/search`` on a leaf."""
-
-    query: Query
-    k: int = 10
-    generation: str | None = None
-    timeout_ms: float = 1000.0

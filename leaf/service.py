@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -20,9 +20,16 @@ from leaf.asks import Task
 from leaf.config import ALONE, Place
 from leaf.frames import write_hello
 from leaf.holdings import HeldGeneration, Holdings
-from leaf.protocol import PROTOCOL_VERSION, Begun, Holding, LeafHello, Tie
+from leaf.protocol import (
+    DEFAULT_COLLECTION,
+    PROTOCOL_VERSION,
+    Begun,
+    Holding,
+    LeafHello,
+    Tie,
+)
 from leaf.pulse import BLOCKED_MS, Pulse
-from leaf.telemetry import Ledger
+from leaf.telemetry import Ledger, Uncounted
 from leaf.ties import Ties, Waiting
 from leaf.workers import Clock, Workers
 
@@ -58,16 +65,23 @@ class Leaf:
         clock: Clock,
         notice: str = "",
         blocked_ms: float = BLOCKED_MS,
+        watch: bool = True,
         place: Place = ALONE,
+        collections: Sequence[str] = (DEFAULT_COLLECTION,),
     ) -> None:
+        """``collections`` are the names of those it serves, the first being that of requests which
+        name none.
+        """
         self.name = name
         self.domain = domain
         self.workers = workers
         self.clock = clock
         self.place = place
+        self.collections = collections
         self.holdings = Holdings()
         self.pulse = Pulse(blocked_ms, clock)
-        self.ledger = Ledger(self.pulse)
+        self.watched = watch
+        self.ledger = (Ledger if watch else Uncounted)(self.pulse)
         self.ties = Ties()
         self._notice = notice
         self._trouble = ""
@@ -149,20 +163,17 @@ class Leaf:
 
     def hello(self) -> bytes:
         """Return the frame that says who this leaf is and what it holds."""
-        holdings = tuple(
-            Holding(
-                msgspec.Raw(msgspec.json.encode(held.card)),
-                tuple(sorted(held.shards)),
-                dict(held.leaving),
-            )
-            for held in self.holdings
-        )
+        held_of: dict[str, list[Holding]] = {name: [] for name in self.collections}
+        for held in self.holdings:
+            card = msgspec.Raw(msgspec.json.encode(held.card))
+            holding = Holding(card, tuple(sorted(held.shards)), dict(held.leaving))
+            held_of[held.collection].append(holding)
         hello = LeafHello(
             protocol=PROTOCOL_VERSION,
             leaf=self.name,
             domain=self.domain,
             pid=os.getpid(),
-            holdings=holdings,
+            collections={name: tuple(holdings) for name, holdings in held_of.items()},
             workers=self.workers.count,
             notice=self.notice,
         )
@@ -174,7 +185,8 @@ class Leaf:
         """Serve one more generation, or one that is served as it is now, and tell every root."""
         self.holdings.add(generation, self.clock())
         card = generation.card
-        log.info("serving %s: shards %s", card.generation, sorted(generation.shards))
+        of = f" of {generation.collection}" if len(self.collections) > 1 else ""
+        log.info("serving %s%s: shards %s", card.generation, of, sorted(generation.shards))
         if generation.leaving:
             log.info("to give up of %s: shards %s", card.generation, sorted(generation.leaving))
         for shard, why in generation.refused.items():
@@ -240,13 +252,18 @@ class Leaf:
             replicas=self.place.replicas,
             domain=self.domain,
             work_s={
-                held.card.generation: self.workers.work_s(held.card.generation)
-                for held in self.holdings
+                collection: {
+                    held.card.generation: self.workers.work_s(held.card.generation)
+                    for held in self.holdings
+                    if held.collection == collection
+                }
+                for collection in self.collections
             },
         )
 
-    def held(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yield (generation, shards, refused shards, documents) of what is held."""
+    def held(self) -> Iterator[tuple[str, str, int, int, int]]:
+        """Yield (collection, generation, shards, refused shards, documents) of what is held."""
         for held in self.holdings:
             documents = sum(shard.documents for shard in held.shards.values())
-            yield held.card.generation, len(held.shards), len(held.refused), documents
+            shards, refused = len(held.shards), len(held.refused)
+            yield held.collection, held.card.generation, shards, refused, documents

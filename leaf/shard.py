@@ -37,7 +37,7 @@ from index_data.segment import open_segment, ordinals_of, stored
 from index_data.statistics import Statistics, idf
 from leaf.compile import Prepared, prepare
 from leaf.likeness import telling
-from leaf.protocol import FetchedDocument, Query
+from leaf.protocol import DEFAULT_COLLECTION, FetchedDocument, Query
 from leaf.scoring import exact_score, shares
 from leaf.selecting import Selected, select, selected
 from leaf.selection import Selection
@@ -214,7 +214,10 @@ class Shard:
 class Generation:
     """A generation as one leaf holds it: some of its shards, and the whole's statistics."""
 
-    def __init__(self, manifest: Manifest, statistics: Statistics) -> None:
+    def __init__(
+        self, manifest: Manifest, statistics: Statistics, collection: str = DEFAULT_COLLECTION
+    ) -> None:
+        self.collection = collection
         self.card: GenerationCard = manifest.card()
         self.shards: dict[int, Shard] = {}
         self.refused: dict[int, str] = {}
@@ -237,7 +240,9 @@ class Generation:
         self._prepare, self._select = prepare_anew, select_anew
 
     @classmethod
-    def open(cls, folder: Path, shards: Collection[int]) -> Generation:
+    def open(
+        cls, folder: Path, shards: Collection[int], collection: str = DEFAULT_COLLECTION
+    ) -> Generation:
         """Open shards of the generation in a folder, verifying every file.
 
         A shard that is damaged is refused and the rest served. Raises BadManifest, or
@@ -250,7 +255,7 @@ class Generation:
                 "build the index again."
             )
         verify(folder / STATISTICS_FILE, manifest.statistics_sha256)
-        generation = cls(manifest, Statistics(folder / STATISTICS_FILE))
+        generation = cls(manifest, Statistics(folder / STATISTICS_FILE), collection)
         for shard in sorted(shards):
             generation.take(folder, shard, manifest.shards)
         return generation
@@ -299,9 +304,10 @@ class Generation:
                 for word, documents in spelled
             ]
         for word in body.words:
-            meant = self._words.meant(word)
+            meant = self._words.meant(word.text, word.field, shard.spelled)
             if meant is not None:
-                found.append(FetchedDocument(0, float(meant[1]), meant[0], {"for": word}, {}))
+                about = {"for": word.text, "in": word.field}
+                found.append(FetchedDocument(0, float(meant[1]), meant[0], about, {}))
         if body.like is not None:
             for ordinal in shard.lookup(body.like):
                 words = telling(self._fields, self._statistics, shard.source(ordinal))

@@ -23,11 +23,20 @@ WORDS_MAX: Final = 4
 Text = Annotated[str, msgspec.Meta(max_length=TEXT_CHARS_MAX)]
 
 
+class Misspelt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A word that may have been meant otherwise, and the text or keyword field in which it was
+    looked for; None for the default text fields.
+    """
+
+    text: Text
+    field: str | None = None
+
+
 class SuggestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``prefix``: its last word is only begun; ``k`` ways to go on, the most frequent first.
 
-    ``words``: for those that no document has, the one that was most likely meant, where there is
-    one; the answer's ``fields`` then say ``for`` which.
+    ``words``: for those that no document has in its field, the one that was most likely meant,
+    where there is one; the answer's ``fields`` then say ``for`` which, and ``in`` which field.
 
     ``like``: the id of a document. Where the shard has it, the answer is that one document, whose
     ``fields`` have the ``words`` that tell it from others, the most telling first.
@@ -35,5 +44,5 @@ class SuggestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     prefix: Text = ""
     k: Annotated[int, msgspec.Meta(ge=1, le=SUGGESTIONS_MAX)] = 10
-    words: Annotated[tuple[Text, ...], msgspec.Meta(max_length=WORDS_MAX)] = ()
+    words: Annotated[tuple[Misspelt, ...], msgspec.Meta(max_length=WORDS_MAX)] = ()
     like: Annotated[str, msgspec.Meta(max_length=ID_CHARS_MAX)] | None = None

@@ -1,4 +1,4 @@
-"""Where a leaf's generations come from: an index folder on this machine.
+"""Where a leaf's generations come from: index folders on this machine, one a collection.
 
 A leaf that starts opens the newest generations, not the newest alone: right after a build
 other leaves may not have the new one yet, and where every leaf that is restarted came back with
@@ -10,7 +10,7 @@ and what has been chosen of it (``index_data.placement_file``), now and whenever
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from index_data.placement_file import PlacementFile, read_placement
 from leaf.config import Place
 from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration
+from leaf.protocol import DEFAULT_COLLECTION
 from leaf.shard import Generation
 
 log = logging.getLogger(__name__)
@@ -33,14 +34,45 @@ class _Wanted(NamedTuple):
     holders: tuple[int, ...]
 
 
+class Supplies:
+    """The supplies of several collections. A generation belongs to one of them: its name is what
+    legs are about, so the same name a second time is not opened.
+    """
+
+    def __init__(self, supplies: Sequence[IndexSupply]) -> None:
+        """Of the collections in their order."""
+        self._supplies = supplies
+
+    def check(self) -> None:
+        """Find the newest generation of each without opening it. Raises BadSetting."""
+        for supply in self._supplies:
+            supply.check()
+
+    def changes(self, held: Mapping[str, HeldGeneration], /) -> Iterator[Generation | BadSetting]:
+        """Yield what is to be held, or to replace the one of its name, or why it cannot be."""
+        known = {**held}
+        for supply in self._supplies:
+            for found in supply.changes(known.copy()):
+                if isinstance(found, Generation):
+                    known[found.card.generation] = found
+                yield found
+
+
 class IndexSupply:
     """Opens finished generations of an index folder, as far as placement gives them."""
 
-    def __init__(self, directory: Path, place: Place, newest: int = 2) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        place: Place,
+        newest: int = 2,
+        collection: str = DEFAULT_COLLECTION,
+    ) -> None:
         """``newest``: so many generations are opened at the start."""
         self._directory = directory
         self._place = place
         self._newest = newest
+        self._collection = collection
         self._wanted: dict[str, _Wanted] = {}
 
     def check(self) -> None:
@@ -53,26 +85,30 @@ class IndexSupply:
 
     def changes(self, held: Mapping[str, HeldGeneration], /) -> Iterator[Generation | BadSetting]:
         """Yield what is to be held, or to replace the one of its name, or why it cannot be."""
-        self._wanted = {name: wanted for name, wanted in self._wanted.items() if name in held}
+        mine = {n: one for n, one in held.items() if one.collection == self._collection}
+        self._wanted = {name: wanted for name, wanted in self._wanted.items() if name in mine}
         try:
             there = generations(self._directory)
             latest_generation(self._directory)
         except (IndexDataError, OSError) as error:
             yield BadSetting(str(error))
             return
-        for name, generation in held.items():
+        for name, generation in mine.items():
             if name in there and isinstance(generation, Generation):
                 yield from self._adjusted(name, generation)
-        new = there[-1:] if held else there[-self._newest :]
+        new = there[-1:] if mine else there[-self._newest :]
         for name in new:
-            if not held or name > max(held):
+            if name in held and name not in mine:
+                other = held[name].collection
+                yield BadSetting(f"{name} of {self._collection} is one of {other} already")
+            elif not mine or name > max(mine):
                 yield self._opened(name)
 
     def _opened(self, name: str) -> Generation | BadSetting:
         folder = self._directory / name
         try:
             total = len(read_manifest(folder).shards)
-            return Generation.open(folder, self._wants(name, total).shards)
+            return Generation.open(folder, self._wants(name, total).shards, self._collection)
         except (IndexDataError, OSError, BadSetting) as error:
             return BadSetting(f"{name} cannot be opened: {error}")
 

@@ -93,6 +93,22 @@ class Ledger:
         self.frame_bytes[direction] += length
 
 
+class Uncounted(Ledger):
+    """Counts nothing on the path of a leg: for a leaf whose metrics nobody is to read."""
+
+    def answered(self, kind: Kind, replies: Sequence[Sequence[Any]], *, heard: bool) -> None:
+        """Nothing."""
+
+    def refused(self, kind: Kind, replies: Iterable[Sequence[Any]], *, heard: bool = True) -> None:
+        """Nothing."""
+
+    def abandoned(self, kind: Kind, legs: int) -> None:
+        """Nothing."""
+
+    def frame(self, direction: Literal["in", "out"], length: int) -> None:
+        """Nothing."""
+
+
 class Gauges(Protocol):
     """What the collector reads besides the ledger: the state of the leaf at this moment."""
 
@@ -105,8 +121,8 @@ class Gauges(Protocol):
     def troubled(self) -> bool:
         """Return whether trouble is injected."""
 
-    def held(self) -> Iterable[tuple[str, int, int, int]]:
-        """Return (generation, shards, refused shards, documents) of what is held."""
+    def held(self) -> Iterable[tuple[str, str, int, int, int]]:
+        """Return (collection, generation, shards, refused shards, documents) of what is held."""
 
 
 class LeafCollector:
@@ -213,15 +229,15 @@ class LeafCollector:
             value=gauges.troubled(),
         )
         shards = GaugeMetricFamily(
-            "hedgerow_leaf_shards", "Shards held.", labels=["generation", "state"]
+            "hedgerow_leaf_shards", "Shards held.", labels=["collection", "generation", "state"]
         )
         documents = GaugeMetricFamily(
-            "hedgerow_leaf_documents", "Documents held.", labels=["generation"]
+            "hedgerow_leaf_documents", "Documents held.", labels=["collection", "generation"]
         )
-        for generation, served, refused, count in gauges.held():
-            shards.add_metric([generation, "served"], served)
-            shards.add_metric([generation, "refused"], refused)
-            documents.add_metric([generation], count)
+        for collection, generation, served, refused, count in gauges.held():
+            shards.add_metric([collection, generation, "served"], served)
+            shards.add_metric([collection, generation, "refused"], refused)
+            documents.add_metric([collection, generation], count)
         yield shards
         yield documents
 

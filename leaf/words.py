@@ -5,7 +5,7 @@ They are looked up in the statistics of the whole, so that every leaf gives the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from index_data.analysis import beginnings_of, composed, text_analyser
@@ -30,10 +30,12 @@ class Known(NamedTuple):
 
 
 class Words:
-    """The words of the default text fields of a generation."""
+    """The words of a generation: of its default text fields, where no other is named."""
 
     def __init__(self, fields: Iterable[Field], statistics: Statistics) -> None:
-        self._fields = [field for field in fields if field.type == "text" and field.default]
+        self._named = {field.name: [field] for field in fields if field.scored}
+        scored = [field for (field,) in self._named.values()]
+        self._fields = [field for field in scored if field.type == "text" and field.default]
         self._statistics = statistics
 
     def going_on(self, text: str, k: int) -> tuple[str, list[Known]]:
@@ -53,33 +55,51 @@ class Words:
         ordered = sorted(best.values(), key=lambda known: (-known.documents, known.term))
         return before, ordered[:k]
 
-    def meant(self, word: str) -> tuple[str, int] | None:
+    def meant(
+        self, word: str, field: str | None, spelled: Callable[[str, str], str]
+    ) -> tuple[str, int] | None:
         """Return the most frequent word that differs in one letter from one that there is not,
         and how many documents have it; None where there is none, or the word is known.
+
+        ``field`` is the one to look in. Of a keyword field, whole values are compared.
+        ``spelled(field, term)`` is a term of a text field as documents spell it.
         """
-        word = composed(word).lower()
+        fields = self._fields if field is None else self._named.get(field, [])
+        word = composed(word)
+        if all(each.type == "text" for each in fields):
+            word = word.lower()
         if not LETTERS_MIN <= len(word) <= LETTERS_MAX or not word.isalpha():
             return None
-        if any(self._counted([word], field) for field in self._fields):
+        if any(True for each in fields for _ in self._known([word], each)):
             return None
         near = list(dict.fromkeys(nearby(word)))
-        found: dict[str, int] = {}
-        for field in self._fields:
-            for other, count in self._counted(near, field):
-                found[other] = max(count, found.get(other, 0))
+        found: dict[str, Known] = {}
+        for each in fields:
+            for other, known in self._known(near, each):
+                if other not in found or known.documents > found[other].documents:
+                    found[other] = known
         if not found:
             return None
-        # Forms of one word are equally frequent: most slips leave a word as long as it was.
-        return min(found.items(), key=lambda one: (-one[1], abs(len(one[0]) - len(word)), one[0]))
+        # Forms of one word are equally frequent, and some are no words: taken is the one that a
+        # document has, else one that is as long, as most slips leave it.
+        other, best = min(
+            found.items(),
+            key=lambda one: (-one[1].documents, abs(len(one[0]) - len(word)), one[0]),
+        )
+        if best.field.type == "text" and (text := spelled(best.field.name, best.term)) in found:
+            other = text
+        return other, best.documents
 
-    def _counted(self, words: list[str], field: Field) -> list[tuple[str, int]]:
-        """Return the words that a field has, and how many documents have each."""
-        line = " ".join(words)
-        return [
-            (line[token.start : token.end], count)
-            for token in text_analyser(field).placed(line)
-            if (count := self._statistics.count(field.name, token.text))
-        ]
+    def _known(self, words: list[str], field: Field) -> Iterator[tuple[str, Known]]:
+        """Yield the words that a field has, each with its term."""
+        terms = [(word, word) for word in words]
+        if field.type == "text":
+            line = " ".join(words)
+            placed = text_analyser(field).placed(line)
+            terms = [(line[token.start : token.end], token.text) for token in placed]
+        for word, term in terms:
+            if count := self._statistics.count(field.name, term):
+                yield word, Known(term, field, count)
 
 
 def nearby(word: str) -> Iterator[str]:

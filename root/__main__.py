@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import socket
 import sys
 import time
+from contextlib import nullcontext
 from importlib.util import find_spec
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -75,6 +78,9 @@ _DEFAULTS = Settings()
 @click.option(
     "--blocked-ms", default=_DEFAULTS.blocked_ms, help="An event loop later than this is logged."
 )
+@click.option(
+    "--watch/--no-watch", default=_DEFAULTS.watch, help="Count and keep what operators look at."
+)
 @click.option("--seed", default=_DEFAULTS.seed, help="Of the choice between replicas.")
 @click.option(
     "--end-with-parent", is_flag=True, help="End when the process that started this one does."
@@ -140,10 +146,11 @@ async def _serve(
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
     server = _Server(config, root)
+    server.obey_signals()
     watching = None
     if options["end_with_parent"]:
         watching = asyncio.create_task(_watch_parent(server))
-    with watched(pulse):
+    with watched(pulse) if settings.watch else nullcontext():
         await server.serve(sockets=[listening])
     if watching is not None:
         watching.cancel()
@@ -167,11 +174,26 @@ def _check_spans(where: str) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Sends those away who watch before it waits for answers in work."""
+    """Sends those away who watch before it waits for answers in work, and ends without a word."""
 
     def __init__(self, config: uvicorn.Config, root: Root) -> None:
         super().__init__(config)
         self._root = root
+
+    def obey_signals(self) -> None:
+        """End by a signal as by any other reason. While the library serves it has handlers of its
+        own, and afterwards raises again what it caught: by then the end has been clean.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._told_to_end)
+
+    def _told_to_end(self, *_: object) -> None:
+        self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """As the library's."""
+        self._root.fleet.leave()
+        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """As the library's."""
@@ -237,6 +259,7 @@ def _unchecked_settings(options: dict[str, Any]) -> Settings:
         canary=options["canary"],
         slow_queries=options["slow_queries"],
         blocked_ms=options["blocked_ms"],
+        watch=options["watch"],
         seed=options["seed"],
     )
 

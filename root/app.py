@@ -1,7 +1,7 @@
-"""The root's HTTP face: routes, problems, and where the clock starts.
+"""The root's HTTP face: its routes, and where the clock starts.
 
-Latency counts from the arrival of a request. A client that goes away takes its query along.
-Whatever goes wrong is answered as ``application/problem+json`` (RFC 9457).
+A client that goes away takes its query along. Whatever goes wrong is answered as
+``application/problem+json`` (RFC 9457).
 """
 
 from __future__ import annotations
@@ -9,41 +9,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from leaf.pulse import Pulse
-from root.answer import milliseconds
+from root.answering import Answer, Answering
 from root.asking import posted, refuse_parameters, while_connected
 from root.config import Settings
 from root.discovery import Fleet
-from root.errors import (
-    CallerError,
-    FleetError,
-    TooManyRequests,
-)
+from root.errors import UnknownCollection
 from root.export import Exports
+from root.multi_search import MultiSearch
 from root.page import Page
-from root.problems import JSON, PROBLEM, http_problem, members, problem_of, sent_json
+from root.problems import PROBLEM, http_problem, problem_of, sent_json
 from root.reference import Reference
 from root.requests import (
+    SearchRequest,
     search_from_json,
     search_from_query_string,
     suggest_from_query_string,
 )
-from root.search import RETRY_AFTER_S, Searches
-from root.snapshot import snapshot
-from root.telemetry import Telemetry
+from root.search import Searches
+from root.snapshot import collections, snapshot, topology
+from root.telemetry import Telemetry, Unwatched
 from root.tracing import Traced
 from root.trouble import Trouble
 from root.viewers import EVERY_S, Viewers
@@ -52,9 +49,6 @@ log = logging.getLogger(__name__)
 
 NOT_READY_S: Final = 10.0
 """How often a root that waits for its leaves says what it waits for."""
-SHARDS_SHOWN: Final = 10
-
-NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class Root:
@@ -74,27 +68,32 @@ class Root:
         self.fleet = fleet
         self.settings = settings
         self.searches = Searches(fleet, settings, asyncio.get_running_loop().time())
-        self.telemetry = Telemetry(fleet, self.searches, pulse)
+        counts = Telemetry if settings.watch else Unwatched
+        self.telemetry = counts(fleet, self.searches, pulse)
         self.viewers = Viewers(self._snapshot)
         self.trouble = trouble
+        live = self.searches.live if settings.watch else None
+        self.answering = Answering(self.telemetry, live, settings.in_flight_max)
         self._announce = announce
-        self._in_flight = 0
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
+        exports = Exports(self.searches.search, self.telemetry)
         routes: list[BaseRoute] = [
-            Route("/search", self.search, methods=["GET", "POST"]),
-            Route("/export", Exports(self.searches.search, self.telemetry), methods=["POST"]),
-            Route("/suggest", self.suggest, methods=["GET"]),
-            Route("/documents/{id:path}", self.document, methods=["GET"]),
-            Route("/topology", self.topology, methods=["GET"]),
+            *self._searching("", exports),
+            *self._searching("/collections/{collection}", exports),
+            Route("/collections", self.collections, methods=["GET"]),
+            Route("/searches", MultiSearch(self.answering, self._search).answer, methods=["POST"]),
             Route("/healthz", self.healthz, methods=["GET"]),
             Route("/readyz", self.readyz, methods=["GET"]),
             Route("/hedging", self.hedging, methods=["GET"]),
-            Route("/slow", self.slow, methods=["GET"]),
-            Route("/metrics", self.metrics, methods=["GET"]),
-            Route("/live", self.viewers.live, methods=["GET"]),
         ]
+        if self.settings.watch:
+            routes += [
+                Route("/slow", self.slow, methods=["GET"]),
+                Route("/metrics", self.metrics, methods=["GET"]),
+                Route("/live", self.viewers.live, methods=["GET"]),
+            ]
         if self.trouble is not None:
             routes.append(Route("/trouble", self.trouble.answer, methods=["POST"]))
         page = Page(routes)
@@ -108,14 +107,27 @@ class Root:
         app.router.redirect_slashes = False
         return app
 
+    def _searching(self, within: str, exports: Exports) -> list[BaseRoute]:
+        """Return the routes that are about one collection: the first, or the one in the path."""
+        return [
+            Route(within + "/search", self.search, methods=["GET", "POST"]),
+            Route(within + "/export", exports, methods=["POST"]),
+            Route(within + "/suggest", self.suggest, methods=["GET"]),
+            Route(within + "/documents/{id:path}", self.document, methods=["GET"]),
+            Route(within + "/topology", self.topology, methods=["GET"]),
+        ]
+
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         tasks = [
             asyncio.create_task(self.fleet.run()),
-            asyncio.create_task(self.telemetry.keep_time()),
             asyncio.create_task(self._announce_when_ready()),
-            asyncio.create_task(self._live()),
         ]
+        if self.settings.watch:
+            tasks += [
+                asyncio.create_task(self.telemetry.keep_time()),
+                asyncio.create_task(self._live()),
+            ]
         try:
             yield
         finally:
@@ -130,14 +142,8 @@ class Root:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.fleet.ready.wait(), NOT_READY_S)
                 break
-            log.warning("not ready yet: %s", self._lacking())
+            log.warning("not ready yet: %s", self.fleet.lacking)
         self._announce(self.fleet)
-
-    def _lacking(self) -> str:
-        uncovered = self.fleet.uncovered
-        if uncovered is None:
-            return "no leaf that holds anything is connected"
-        return f"no connected leaf serves shards {', '.join(map(str, uncovered[:SHARDS_SHOWN]))}"
 
     async def _live(self) -> None:
         """Look at the counters each second, and tell whoever watches."""
@@ -149,7 +155,7 @@ class Root:
 
     def _snapshot(self) -> dict[str, Any]:
         now = asyncio.get_running_loop().time()
-        return snapshot(self.searches, self._in_flight, now, self.trouble)
+        return snapshot(self.searches, self.answering.in_flight, now, self.trouble)
 
     # --- routes ---
 
@@ -164,12 +170,19 @@ class Root:
                 wanted = search_from_json(sent())
             else:
                 wanted = search_from_query_string(request.scope["query_string"])
-            body = await while_connected(request, self.searches.search(wanted, arrived_s))
-            if not body["coverage"]["complete"]:
-                self.telemetry.partial.inc()
-            return body
+            searching = self._search(wanted, arrived_s, _collection(request))
+            return await while_connected(request, searching)
 
         return await self._answered("search", arrived_s, answer)
+
+    async def _search(
+        self, wanted: SearchRequest, arrived_s: float, collection: str | None
+    ) -> dict[str, Any]:
+        """Return the body of an answer, counted if a shard is missing."""
+        body = await self.searches.search(wanted, arrived_s, collection)
+        if not body["coverage"]["complete"]:
+            self.telemetry.answered_in_part()
+        return body
 
     async def document(self, request: Request) -> Response:
         """Answer ``GET /documents/{id}``."""
@@ -177,8 +190,9 @@ class Root:
 
         async def answer() -> dict[str, Any]:
             refuse_parameters(request)
-            wanted = self.searches.document(request.path_params["id"], arrived_s)
-            return await while_connected(request, wanted)
+            document_id = request.path_params["id"]
+            finding = self.searches.document(document_id, arrived_s, _collection(request))
+            return await while_connected(request, finding)
 
         return await self._answered("document", arrived_s, answer)
 
@@ -188,35 +202,22 @@ class Root:
 
         async def answer() -> dict[str, Any]:
             wanted = suggest_from_query_string(request.scope["query_string"])
-            return await while_connected(request, self.searches.suggest(wanted, arrived_s))
+            suggesting = self.searches.suggest(wanted, arrived_s, _collection(request))
+            return await while_connected(request, suggesting)
 
         return await self._answered("suggest", arrived_s, answer)
 
-    async def topology(self, _: Request) -> Response:
+    async def topology(self, request: Request) -> Response:
         """Answer ``GET /topology``: leaves, generations, and who holds what."""
-        fleet, view = self.fleet, self.fleet.view()
-        names = {channel.leaf: channel.name for channel in fleet.channels.values()}
-        body = {
-            "generation": view.card.generation if view else None,
-            "documents": view.documents if view else 0,
-            "fields": list(view.card.fields) if view else [],
-            "shards": [
-                {
-                    "shard": shard,
-                    "documents": view.card.documents[shard],
-                    "leaves": [names[leaf] for leaf in leaves if leaf.connected],
-                }
-                for shard, leaves in view.shard_replicas()
-            ]
-            if view
-            else [],
-            "generations": {
-                name: {"documents": held.documents, "uncovered": held.uncovered}
-                for name, held in fleet.views.items()
-            },
-            "leaves": [channel.described() for channel in fleet.channels.values()],
-        }
-        return sent_json(body)
+        try:
+            return sent_json(topology(self.fleet, _collection(request)))
+        except UnknownCollection as error:
+            status, body, _ = problem_of(error)
+            return sent_json(body, status, PROBLEM)
+
+    async def collections(self, _: Request) -> Response:
+        """Answer ``GET /collections``."""
+        return sent_json({"collections": collections(self.fleet)})
 
     async def healthz(self, _: Request) -> Response:
         """Answer ``GET /healthz``: the process is alive."""
@@ -224,11 +225,10 @@ class Root:
 
     async def readyz(self, _: Request) -> Response:
         """Answer ``GET /readyz``: 200 when every shard has a live replica."""
-        uncovered = self.fleet.uncovered
-        if uncovered is None:
-            return sent_json({"ready": False, "detail": self._lacking()}, 503)
-        if uncovered:
-            return sent_json({"ready": False, "detail": self._lacking(), "shards": uncovered}, 503)
+        fleet = self.fleet
+        if not fleet.in_use or fleet.uncovered:
+            lacking = {"detail": fleet.lacking, "uncovered": fleet.uncovered}
+            return sent_json({"ready": False, **lacking}, 503)
         return sent_json({"ready": True})
 
     async def hedging(self, _: Request) -> Response:
@@ -244,44 +244,11 @@ class Root:
         """Answer ``GET /metrics`` for Prometheus."""
         return Response(generate_latest(self.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
 
-    # --- what the routes share ---
+    async def _answered(self, route: str, arrived_s: float, answer: Answer) -> Response:
+        return (await self.answering.answered(route, arrived_s, answer)).response()
 
-    async def _answered(
-        self, route: str, arrived_s: float, answer: Callable[[], Awaitable[dict[str, Any]]]
-    ) -> Response:
-        """Run ``answer``; count, time and translate whatever comes of it."""
-        self._in_flight += 1
-        self.telemetry.in_flight.set(self._in_flight)
-        status, headers, media = 200, NO_HEADERS, PROBLEM
-        try:
-            self._refuse_too_many()
-            body = await answer()
-            media = JSON
-        except (CallerError, FleetError) as error:
-            status, body, headers = problem_of(error)
-            self.telemetry.rejections.labels(route, error.reason).inc()
-        except ClientDisconnect:
-            status, body = 499, members(499, "Client left", "nobody waits for this answer")
-        except asyncio.CancelledError:
-            self.telemetry.requests.labels(route, "499").inc()
-            raise
-        except Exception:
-            log.exception("a request to %s failed", route)
-            status = 500
-            body = members(500, "Internal error", "the root failed; its log says how")
-        finally:
-            self._in_flight -= 1
-            self.telemetry.in_flight.set(self._in_flight)
-        took_s = asyncio.get_running_loop().time() - arrived_s
-        if "took_ms" in body:
-            body["took_ms"] = milliseconds(took_s)
-        self.telemetry.requests.labels(route, str(status)).inc()
-        self.telemetry.seconds.labels(route).observe(took_s)
-        if route == "search" and not 400 <= status < 500:
-            self.searches.live.answered(took_s)
-        return Response(orjson.dumps(body), status, headers, media)
 
-    def _refuse_too_many(self) -> None:
-        most = self.settings.in_flight_max
-        if self._in_flight > most:
-            raise TooManyRequests(f"{most} requests are in work already", RETRY_AFTER_S)
+def _collection(request: Request) -> str | None:
+    """Return the collection that a request names in its path, if it does."""
+    name: str | None = request.path_params.get("collection")
+    return name

@@ -10,13 +10,10 @@ from typing import Final, TypeVar
 from starlette.requests import ClientDisconnect, Request
 
 from root.errors import BadRequest, BodyTooLarge, BodyTooSlow, CallerError
-from root.requests import parameters
-
-BODY_BYTES_MAX: Final = 64 * 1024
-"""A query tree of the largest size allowed, written out; not a way to fill memory."""
+from root.requests import BODY_BYTES_MAX, parameters
 
 BODY_S_MAX: Final = 10.0
-"""A body of 64 KiB comes through the slowest line in that time."""
+"""A body comes through the slowest line in that time."""
 
 
 _Done = TypeVar("_Done")
@@ -50,14 +47,14 @@ async def while_connected(request: Request, work: Awaitable[_Done]) -> _Done:
             await asyncio.gather(working, return_exceptions=True)
 
 
-async def posted(request: Request) -> Callable[[], bytes]:
+async def posted(request: Request, bytes_max: int = BODY_BYTES_MAX) -> Callable[[], bytes]:
     """Wait for the body, and return what gives it or raises what was wrong with it.
 
     Before it is there the request has not arrived: it holds no place among those in work.
     """
     try:
         async with asyncio.timeout(BODY_S_MAX):
-            body = await _whole(request)
+            body = await _whole(request, bytes_max)
     except (CallerError, ClientDisconnect) as error:
         return partial(_raise, error)
     except TimeoutError:
@@ -69,11 +66,11 @@ def _raise(error: Exception) -> bytes:
     raise error
 
 
-async def _whole(request: Request) -> bytes:
+async def _whole(request: Request, bytes_max: int) -> bytes:
     """Return the whole body; BodyTooLarge as soon as it is known to be over the limit."""
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > BODY_BYTES_MAX:
-            raise BodyTooLarge("body", f"is over {BODY_BYTES_MAX} bytes")
+        if len(body) > bytes_max:
+            raise BodyTooLarge("body", f"is over {bytes_max} bytes")
     return bytes(body)

@@ -8,9 +8,12 @@ Times are milliseconds, names of leaves and generations are the fleet's.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+
+SCHEMAS: Final = "#/components/schemas/{name}"
+"""Where the API's document has a type."""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,6 +194,34 @@ class PartialAnswer(SearchAnswer, frozen=True, kw_only=True):
     title: str
     status: int
     detail: str
+
+
+class FailedSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in the place of a search that has failed: the problem and the status that it
+    would have had alone, when to try again if that is known, and what there is of an answer.
+    """
+
+    error: Problem
+    status: int
+    retry_after_s: int | msgspec.UnsetType = msgspec.UNSET
+    partial: SearchAnswer | msgspec.UnsetType = msgspec.UNSET
+
+
+AnswerInPlace = Annotated[
+    Any,
+    msgspec.Meta(
+        extra_json_schema={
+            "anyOf": [{"$ref": SCHEMAS.format(name=n)} for n in ("SearchAnswer", "FailedSearch")]
+        }
+    ),
+]
+"""SearchAnswer or FailedSearch: the library has no union of two structs without a tag."""
+
+
+class MultiSearchAnswer(msgspec.Struct, frozen=True):
+    """What has come of each search, in the order of the request."""
+
+    answers: list[AnswerInPlace]
 
 
 class ExportedAll(msgspec.Struct, frozen=True):

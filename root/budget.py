@@ -101,19 +101,44 @@ class BudgetTerms:
         return max(SHARD_SHARE_MIN, CONCENTRATION * self.max_extra_load)
 
 
+class _Crowd:
+    """How often the shards of one collection are hedged, as a share of its recent queries."""
+
+    __slots__ = ("_hedged", "_rounds", "legs_max")
+
+    def __init__(self) -> None:
+        self.legs_max = 1
+        self._rounds = 0.0
+        self._hedged: dict[int, tuple[float, float]] = {}
+
+    def answered(self, legs: int) -> None:
+        """Count a query, or the part of one, of which so many legs were answered."""
+        self.legs_max = max(self.legs_max, legs)
+        self._rounds += legs / self.legs_max
+
+    def hedged(self, shard: int) -> None:
+        """Count a hedge."""
+        self._hedged[shard] = (self.share(shard) + SHARD_SMOOTHING, self._rounds)
+
+    def share(self, shard: int) -> float:
+        """Return the share of recent queries that hedged a shard, fading as others are answered."""
+        share, at = self._hedged.get(shard, (0.0, 0.0))
+        return float(share * (1.0 - SHARD_SMOOTHING) ** (self._rounds - at))
+
+
 class Budget:
-    """The bucket. Not thread-safe; owned by one loop."""
+    """The bucket of all collections, and what each of their shards has had of it. Not thread-safe;
+    owned by one loop.
+    """
 
     __slots__ = (
         "_answered",
         "_at_s",
+        "_crowds",
         "_faded_at_s",
         "_failed",
-        "_hedged",
-        "_legs_max",
         "_lent",
         "_pushed_back_until_s",
-        "_rounds",
         "_tokens",
         "burst",
         "terms",
@@ -129,27 +154,26 @@ class Budget:
         self._answered = 0.0
         self._failed = 0.0
         self._faded_at_s = now
-        self._legs_max = 1
-        self._rounds = 0.0
-        self._hedged: dict[int, tuple[float, float]] = {}
+        self._crowds: dict[str, _Crowd] = {}
         self._lent = 0
 
-    def fit(self, shards: int) -> None:
-        """Let a burst that follows the shards be that of so many; as full as it was."""
-        self._legs_max = shards
-        burst = burst_for(shards)
+    def fit(self, shards: int, collection: str = "") -> None:
+        """Learn how many shards queries of a collection ask: let a burst that follows the shards
+        be that of the most there are; as full as it was.
+        """
+        self._crowd(collection).legs_max = shards
+        burst = burst_for(max(crowd.legs_max for crowd in self._crowds.values()))
         if self.terms.burst is None and burst != self.burst:
             self._tokens *= burst / self.burst
             self.burst = burst
 
-    def earn(self, answered_legs: int, now: float) -> None:
-        """Add what ``answered_legs`` successes are worth."""
+    def earn(self, answered_legs: int, now: float, collection: str = "") -> None:
+        """Add what ``answered_legs`` successes are worth, those of one query."""
         terms = self.terms
         self._tokens = min(self._room, self._tokens + answered_legs * terms.max_extra_load)
         self._fade(now)
         self._answered += answered_legs
-        self._legs_max = max(self._legs_max, answered_legs)
-        self._rounds += answered_legs / self._legs_max
+        self._crowd(collection).answered(answered_legs)
 
     def level(self, now: float) -> float:
         """Tokens in the bucket."""
@@ -180,18 +204,19 @@ class Budget:
         self._tokens -= 1.0
         return True
 
-    def hedged(self, shard: int) -> None:
+    def hedged(self, shard: int, collection: str = "") -> None:
         """Note that a shard is hedged."""
-        self._hedged[shard] = (self._share(shard) + SHARD_SMOOTHING, self._rounds)
+        self._crowd(collection).hedged(shard)
 
-    def crowded(self, shard: int) -> bool:
+    def crowded(self, shard: int, collection: str = "") -> bool:
         """Whether a shard has been hedged so often of late that it may not be now."""
-        return self._share(shard) > self.terms.shard_share_max
+        return self._crowd(collection).share(shard) > self.terms.shard_share_max
 
-    def _share(self, shard: int) -> float:
-        """Return the share of recent queries that hedged a shard, fading as others are answered."""
-        share, at = self._hedged.get(shard, (0.0, 0.0))
-        return float(share * (1.0 - SHARD_SMOOTHING) ** (self._rounds - at))
+    def _crowd(self, collection: str) -> _Crowd:
+        crowd = self._crowds.get(collection)
+        if crowd is None:
+            crowd = self._crowds[collection] = _Crowd()
+        return crowd
 
     def lend(self, now: float) -> bool:
         """Take a token as a hedge does, that is to be kept or given back later. Until then its

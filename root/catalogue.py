@@ -12,20 +12,24 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from leaf.protocol import DEFAULT_COLLECTION
 from root.bodies import (
     DocumentAnswer,
     ExportEnd,
     ExportError,
+    FailedSearch,
     Hit,
+    MultiSearchAnswer,
     PartialAnswer,
     Problem,
     SearchAnswer,
     SuggestAnswer,
 )
 from root.export_pages import ExportRequest
-from root.requests import Order, SearchRequest, SuggestRequest
+from root.requests import MultiSearchRequest, Order, SearchRequest, SuggestRequest
 from root.states import (
     Alive,
+    CollectionsAnswer,
     HedgingAnswer,
     LiveAnswer,
     LiveTrouble,
@@ -42,21 +46,31 @@ Header = Literal["Retry-After", "ETag"]
 
 
 class Reply(NamedTuple):
-    """What comes under one status: any of ``types``, or text where the medium is no JSON."""
+    """What comes under one status: any of ``types``, or text where the medium is no JSON.
+
+    ``within`` are types that stand inside and are only named there.
+    """
 
     about: str
     types: tuple[type[msgspec.Struct], ...] = ()
     media: tuple[str, ...] = (JSON,)
     headers: tuple[Header, ...] = ()
+    within: tuple[type[msgspec.Struct], ...] = ()
+
+    @property
+    def all_types(self) -> tuple[type[msgspec.Struct], ...]:
+        """Every type that its schema needs."""
+        return self.types + self.within
 
 
 class Operation(NamedTuple):
     """One method of one path.
 
     ``query`` is the struct whose members are the parameters of the query string, ``path_is``
-    says what a parameter in the path is, ``body`` is what is sent. ``example`` are values of
-    parameters, ``bodies`` whole bodies by what they show. ``instead`` are parameters that may be
-    given in place of the required one, with an example of each.
+    says of each parameter in the path what it is, with an example, ``body`` is what is sent.
+    ``example`` are values of parameters of the query string, ``bodies`` whole bodies by what they
+    show. ``instead`` are parameters that may be given in place of the required one, with an
+    example of each.
     """
 
     method: Literal["get", "post"]
@@ -68,7 +82,7 @@ class Operation(NamedTuple):
     required: str | None = None
     instead: Mapping[str, Any] = {}
     without: frozenset[str] = frozenset()
-    path_is: str = ""
+    path_is: Mapping[str, tuple[str, str]] = {}
     body: type[msgspec.Struct] | None = None
     example: Mapping[str, Any] = {}
     bodies: Mapping[str, Any] = {}
@@ -156,7 +170,27 @@ _BODIES: Final[Mapping[str, Any]] = {
     },
 }
 
-OPERATIONS: Final = (
+_SEARCHES: Final = Operation(
+    *("post", "/searches", "searches", "Several searches at once, answered in order."),
+    {
+        200: Reply(
+            "An answer, or what went wrong, for each.",
+            (MultiSearchAnswer,),
+            within=(SearchAnswer, FailedSearch),
+        ),
+        400: _BAD,
+        **_BODY,
+        429: _problem("As many requests are in work as may be.", "Retry-After"),
+    },
+    body=MultiSearchRequest,
+    bodies={
+        "named": {"searches": [{"q": "json", "collection": DEFAULT_COLLECTION, "k": 1}]},
+        "two": {"searches": [{"q": "json", "k": 3}, {"q": "xml", "sort": ["-year"]}]},
+        "one_fails": {"searches": [{"q": "json"}, {"q": "json", "sort": ["nowhere"]}]},
+    },
+)
+
+_OF_A_COLLECTION: Final = (
     Operation(
         *("get", "/search", "search", "The best documents for a query, typed as a person does."),
         _SEARCH,
@@ -208,12 +242,37 @@ OPERATIONS: Final = (
             404: _problem("No shard holds it."),
             **_FLEET,
         },
-        path_is="The id as it stands in hits, percent-encoded.",
-        example={"id": "json.dumps"},
+        path_is={"id": ("The id as it stands in hits, percent-encoded.", "json.dumps")},
     ),
     Operation(
         *("get", "/topology", "topology", "Generations, shards and their replicas, leaves."),
         {200: Reply("What leaves say they hold.", (TopologyAnswer,))},
+    ),
+)
+"""What is about the first collection, or under ``/collections/{collection}`` about that one."""
+
+
+def _within(operation: Operation) -> Operation:
+    """Return an operation as it is about a collection that is named."""
+    about = operation.replies[404].about if 404 in operation.replies else ""
+    missing = _problem(f"There is no such collection. {about}".rstrip())
+    name = ("A name that `GET /collections` lists.", DEFAULT_COLLECTION)
+    return operation._replace(
+        path="/collections/{collection}" + operation.path,
+        name=f"{operation.name}_within",
+        about=f"{operation.about.rstrip('.')}, in one collection.",
+        replies={**operation.replies, 404: missing},
+        path_is={"collection": name, **operation.path_is},
+    )
+
+
+OPERATIONS: Final = (
+    *_OF_A_COLLECTION,
+    *map(_within, _OF_A_COLLECTION),
+    _SEARCHES,
+    Operation(
+        *("get", "/collections", "collections", "The collections that there are."),
+        {200: Reply("The first is what is asked where none is named.", (CollectionsAnswer,))},
     ),
     Operation(
         *("get", "/healthz", "healthz", "Whether the process is alive."),
@@ -277,7 +336,6 @@ OPERATIONS: Final = (
             **_file("The file.", "text/html", "text/css", "text/javascript", "image/svg+xml"),
             404: _problem("There is no such file."),
         },
-        path_is="The name of the file.",
-        example={"name": "style.css"},
+        path_is={"name": ("The name of the file.", "style.css")},
     ),
 )

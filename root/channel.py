@@ -61,6 +61,9 @@ for less than a second, and in a rolling restart its neighbour goes next: it mus
 DETAIL_CHARS_MAX: Final = 300
 """Of a leaf's words so much is kept: hundreds of shards may be refused at once, at length."""
 
+RETRY_MS_MAX: Final = 60_000
+"""For no longer than a request may take is a leaf believed that it will be busy."""
+
 PING_EVERY_S: Final = 0.2
 SILENCE_S: Final = 0.75
 """Three pings unanswered: far beyond any garbage collection or scheduling delay of a leaf,
@@ -81,10 +84,13 @@ class Channel:
         self.url = url
         self.leaf = leaf
         self.hello: LeafHello | None = None
+        self.collections: tuple[str, ...] = ()
         self.held: list[Held] = []
         self.problem = "not connected yet"
         self.seen_s = 0.0
         self.reported_us = 0
+        self.answered = 0
+        self.leaving = False
         self.frames_sent = 0
         self.frames_received = 0
         self._root_name = root_name
@@ -102,6 +108,7 @@ class Channel:
         self.heard_s = 0.0
         self._failures = 0
         self._last_name = ""
+        self._last_pid: int | None = None
 
     @property
     def name(self) -> str:
@@ -153,7 +160,7 @@ class Channel:
             "connected": self.leaf.connected,
             "probation": self.leaf.trial is not None,
             "problem": self.problem or None,
-            "pid": hello.pid if hello else None,
+            "pid": self._last_pid,
             "domain": hello.domain if hello else None,
             "workers": hello.workers if hello else None,
             "notice": (hello.notice or None) if hello else None,
@@ -212,7 +219,8 @@ class Channel:
                 f"the leaf speaks protocol {hello.protocol}, this root {PROTOCOL_VERSION}"
             )
         self.held = read_holdings(self.leaf, hello)
-        self._last_name = hello.leaf
+        self.collections = tuple(hello.collections)
+        self._last_name, self._last_pid = hello.leaf, hello.pid
         if hello.notice != (self.hello.notice if self.hello else ""):
             log.warning("leaf %s: %s", self.label, hello.notice or "its notice is withdrawn")
         if self.hello is None:
@@ -315,6 +323,7 @@ class Channel:
             seen_s += now - attempt.sent_s
             reported_us += queue_us + service_us
             flight.replied(attempt, reply)
+        self.answered += len(frame.hits) + len(frame.documents)
         self.seen_s += seen_s
         self.reported_us += reported_us
 
@@ -326,6 +335,7 @@ class Channel:
             flight, attempt = entry
             attempt.queue_us = refusal.queue_us
             attempt.service_us = refusal.service_us
+            attempt.retry_ms = min(max(refusal.retry_ms, 0), RETRY_MS_MAX)
             flight.failed(attempt, refusal.reason, refusal.detail[:DETAIL_CHARS_MAX])
             touched.append(flight)
 
@@ -333,14 +343,10 @@ class Channel:
 
     def _say(self, problem: str) -> None:
         """Note what is wrong; tell the operator what is news to him."""
-        if problem != self.problem:
+        if problem != self.problem and not self.leaving:
             # A leaf that has not been there yet is on its way up, as a rule.
-            log.log(
-                logging.WARNING if self._last_name else logging.INFO,
-                "leaf %s: %s",
-                self.label,
-                problem,
-            )
+            level = logging.WARNING if self._last_name else logging.INFO
+            log.log(level, "leaf %s: %s", self.label, problem)
         self.problem = problem
 
     def _lose(self, reason: FailureReason) -> None:

@@ -24,7 +24,7 @@ Nothing of a root's own work is imported: this may be used where no root runs.
 from __future__ import annotations
 
 import http.client
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode, urlsplit
@@ -32,13 +32,21 @@ from urllib.parse import quote, urlencode, urlsplit
 import aiohttp
 import msgspec
 
-from root.bodies import DocumentAnswer, PartialAnswer, Problem, SearchAnswer, SuggestAnswer
-from root.states import LiveAnswer, TopologyAnswer
+from root.bodies import (
+    DocumentAnswer,
+    FailedSearch,
+    MultiSearchAnswer,
+    PartialAnswer,
+    Problem,
+    SearchAnswer,
+    SuggestAnswer,
+)
+from root.states import CollectionsAnswer, LiveAnswer, TopologyAnswer
 
 TIMEOUT_S: Final = 10.0
 """Of a whole request; a root answers within its own timeout, which is shorter."""
 
-BodyT = TypeVar("BodyT", SearchAnswer, DocumentAnswer, SuggestAnswer, TopologyAnswer, LiveAnswer)
+BodyT = TypeVar("BodyT", bound=msgspec.Struct)
 
 
 class ClientError(Exception):
@@ -53,7 +61,7 @@ class Refused(ClientError):
     """An answer that says no. ``retry_after_s`` is when to try again, if that was said."""
 
     def __init__(
-        self, problem: Problem, retry_after_s: int | None, partial: PartialAnswer | None
+        self, problem: Problem, retry_after_s: int | None, partial: SearchAnswer | None
     ) -> None:
         """Take what the root has said."""
         where = f"{problem.field}: " if problem.field is not msgspec.UNSET else ""
@@ -79,8 +87,9 @@ class Unavailable(Refused):
 
 
 class SearchOptions(TypedDict, total=False):
-    """What a search may ask beside its query; see ``root.requests``."""
+    """What a search may ask beside its query, or in its place; see ``root.requests``."""
 
+    similar_to: str
     strict: bool
     combine: str
     tie_breaker: float
@@ -116,21 +125,36 @@ class _Reply(NamedTuple):
     body: bytes
 
 
-def _searching(q: str | None, query: Mapping[str, Any] | None, options: Mapping[str, Any]) -> _Call:
-    given = {"q": q, "query": query}
-    asked = {name: value for name, value in given.items() if value is not None}
-    return _Call("POST", "/search", msgspec.json.encode({**asked, **options}))
+class _Calls:
+    """The requests of a client that asks one collection, or the first."""
+
+    def __init__(self, collection: str | None) -> None:
+        self._collection = collection
+        self._within = "" if collection is None else f"/collections/{quote(collection, safe='')}"
+
+    def search(
+        self, q: str | None, query: Mapping[str, Any] | None, options: Mapping[str, Any]
+    ) -> _Call:
+        given = {"q": q, "query": query}
+        asked = {name: value for name, value in given.items() if value is not None}
+        return _Call("POST", f"{self._within}/search", msgspec.json.encode({**asked, **options}))
+
+    def searches(self, searches: Iterable[Mapping[str, Any]]) -> _Call:
+        named = {} if self._collection is None else {"collection": self._collection}
+        body = {"searches": [{**named, **each} for each in searches]}
+        return _Call("POST", "/searches", msgspec.json.encode(body))
+
+    def suggest(self, prefix: str, k: int) -> _Call:
+        return _Call("GET", f"{self._within}/suggest?{urlencode({'prefix': prefix, 'k': k})}")
+
+    def document(self, document_id: str) -> _Call:
+        return _Call("GET", f"{self._within}/documents/{quote(document_id, safe='')}")
+
+    def topology(self) -> _Call:
+        return _Call("GET", f"{self._within}/topology")
 
 
-def _suggesting(prefix: str, k: int) -> _Call:
-    return _Call("GET", f"/suggest?{urlencode({'prefix': prefix, 'k': k})}")
-
-
-def _naming(document_id: str) -> _Call:
-    return _Call("GET", f"/documents/{quote(document_id, safe='')}")
-
-
-_TOPOLOGY: Final = _Call("GET", "/topology")
+_COLLECTIONS: Final = _Call("GET", "/collections")
 _LIVE: Final = _Call("GET", "/live")
 
 
@@ -152,12 +176,32 @@ def _refused(reply: _Reply, problem: Problem) -> Refused:
         partial = msgspec.json.decode(reply.body, type=PartialAnswer)
     except msgspec.ValidationError:
         partial = None
-    kind: type[Refused] = AtFault
-    if reply.status in {422, 429}:
-        kind = Busy
-    elif reply.status >= 500:
-        kind = Unavailable
-    return kind(problem, retry_after_s, partial)
+    return _refusing(reply.status)(problem, retry_after_s, partial)
+
+
+def _refusing(status: int) -> type[Refused]:
+    """Return what a status is raised as."""
+    if status in {422, 429}:
+        return Busy
+    return Unavailable if status >= 500 else AtFault
+
+
+def _each(reply: _Reply) -> list[SearchAnswer | Refused]:
+    """Return what has come of each search. Raises ClientError where the whole has failed."""
+    return [_in_its_place(placed) for placed in _read(reply, MultiSearchAnswer).answers]
+
+
+def _in_its_place(placed: Any) -> SearchAnswer | Refused:
+    try:
+        if "error" not in placed:
+            return msgspec.convert(placed, SearchAnswer)
+        failed = msgspec.convert(placed, FailedSearch)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise NoAnswer(f"what answers is no root: {error}") from error
+    unset = msgspec.UNSET
+    retry_after_s = None if failed.retry_after_s is unset else failed.retry_after_s
+    partial = None if failed.partial is unset else failed.partial
+    return _refusing(failed.status)(failed.error, retry_after_s, partial)
 
 
 def _base(url: str) -> str:
@@ -172,8 +216,13 @@ def _base(url: str) -> str:
 class Client:
     """Asks one root, one request at a time: a thread needs one of its own."""
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
-        """``timeout_s`` is for each step of a request. Raises ValueError for a bad address."""
+    def __init__(
+        self, url: str, timeout_s: float = TIMEOUT_S, collection: str | None = None
+    ) -> None:
+        """``timeout_s`` is for each step of a request, ``collection`` the one to ask, if not the
+        first. Raises ValueError for a bad address.
+        """
+        self._calls = _Calls(collection)
         parts = urlsplit(_base(url))
         connect = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
         self._path = parts.path
@@ -187,19 +236,29 @@ class Client:
         **options: Unpack[SearchOptions],
     ) -> SearchAnswer:
         """Search for words, or for a query tree. Raises ClientError."""
-        return _read(self._send(_searching(q, query, options)), SearchAnswer)
+        return _read(self._send(self._calls.search(q, query, options)), SearchAnswer)
+
+    def searches(self, searches: Iterable[Mapping[str, Any]]) -> list[SearchAnswer | Refused]:
+        """Run several searches at once, each given by its members; return, in order, the answer
+        of each, or the error that it would have raised alone. Raises ClientError.
+        """
+        return _each(self._send(self._calls.searches(searches)))
 
     def document(self, document_id: str) -> DocumentAnswer:
         """Return a document by its id. Raises ClientError; AtFault with 404 if there is none."""
-        return _read(self._send(_naming(document_id)), DocumentAnswer)
+        return _read(self._send(self._calls.document(document_id)), DocumentAnswer)
 
     def suggest(self, prefix: str, k: int = 10) -> SuggestAnswer:
         """Return ways to go on with what is typed. Raises ClientError."""
-        return _read(self._send(_suggesting(prefix, k)), SuggestAnswer)
+        return _read(self._send(self._calls.suggest(prefix, k)), SuggestAnswer)
+
+    def collections(self) -> CollectionsAnswer:
+        """Return the collections that there are. Raises ClientError."""
+        return _read(self._send(_COLLECTIONS), CollectionsAnswer)
 
     def topology(self) -> TopologyAnswer:
         """Return who holds what. Raises ClientError."""
-        return _read(self._send(_TOPOLOGY), TopologyAnswer)
+        return _read(self._send(self._calls.topology()), TopologyAnswer)
 
     def live(self) -> LiveAnswer:
         """Return the state of the root and its last minute. Raises ClientError."""
@@ -249,8 +308,13 @@ class Client:
 class AsyncClient:
     """Asks one root, any number of requests at once. Use it as an asynchronous context."""
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
-        """``timeout_s`` is for a whole request. Raises ValueError for a bad address."""
+    def __init__(
+        self, url: str, timeout_s: float = TIMEOUT_S, collection: str | None = None
+    ) -> None:
+        """``timeout_s`` is for a whole request, ``collection`` the one to ask, if not the first.
+        Raises ValueError for a bad address.
+        """
+        self._calls = _Calls(collection)
         self._base = _base(url)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._session: aiohttp.ClientSession | None = None
@@ -263,19 +327,29 @@ class AsyncClient:
         **options: Unpack[SearchOptions],
     ) -> SearchAnswer:
         """Search for words, or for a query tree. Raises ClientError."""
-        return _read(await self._send(_searching(q, query, options)), SearchAnswer)
+        return _read(await self._send(self._calls.search(q, query, options)), SearchAnswer)
+
+    async def searches(self, searches: Iterable[Mapping[str, Any]]) -> list[SearchAnswer | Refused]:
+        """Run several searches at once, each given by its members; return, in order, the answer
+        of each, or the error that it would have raised alone. Raises ClientError.
+        """
+        return _each(await self._send(self._calls.searches(searches)))
 
     async def document(self, document_id: str) -> DocumentAnswer:
         """Return a document by its id. Raises ClientError; AtFault with 404 if there is none."""
-        return _read(await self._send(_naming(document_id)), DocumentAnswer)
+        return _read(await self._send(self._calls.document(document_id)), DocumentAnswer)
 
     async def suggest(self, prefix: str, k: int = 10) -> SuggestAnswer:
         """Return ways to go on with what is typed. Raises ClientError."""
-        return _read(await self._send(_suggesting(prefix, k)), SuggestAnswer)
+        return _read(await self._send(self._calls.suggest(prefix, k)), SuggestAnswer)
+
+    async def collections(self) -> CollectionsAnswer:
+        """Return the collections that there are. Raises ClientError."""
+        return _read(await self._send(_COLLECTIONS), CollectionsAnswer)
 
     async def topology(self) -> TopologyAnswer:
         """Return who holds what. Raises ClientError."""
-        return _read(await self._send(_TOPOLOGY), TopologyAnswer)
+        return _read(await self._send(self._calls.topology()), TopologyAnswer)
 
     async def live(self) -> LiveAnswer:
         """Return the state of the root and its last minute. Raises ClientError."""

@@ -44,6 +44,8 @@ class Settings:
     """Of the slowest of each minute so many are kept, with all of their attempts; 0 for none."""
     blocked_ms: float = BLOCKED_MS
     """An event loop later than this is logged with the stack that holds it up."""
+    watch: bool = True
+    """Whether what operators look at is counted, timed and kept."""
     seed: int = 0
     """Of the choice between replicas."""
 

@@ -6,6 +6,7 @@
     │   ├── BodyTooLarge            413
     │   ├── BodyTooSlow             408
     │   ├── UnknownDocument         404
+    │   ├── UnknownCollection       404
     │   ├── Gone                    410
     │   └── Quarantined             422, says when to try again
     ├── FleetError                  the fleet cannot answer now
@@ -69,6 +70,14 @@ class UnknownDocument(CallerError):
     status = 404
     title = "Not found"
     reason = "unknown_document"
+
+
+class UnknownCollection(CallerError):
+    """No leaf serves a collection of that name."""
+
+    status = 404
+    title = "Not found"
+    reason = "unknown_collection"
 
 
 class Gone(CallerError):

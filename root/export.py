@@ -51,7 +51,7 @@ HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
 )
 
-Search = Callable[[SearchRequest, float], Awaitable[dict[str, Any]]]
+Search = Callable[[SearchRequest, float, str | None], Awaitable[dict[str, Any]]]
 
 
 class _Failed(FleetError):
@@ -66,7 +66,9 @@ class Exports:
     """The exports of one root, an application of its own. Owned by its loop."""
 
     def __init__(self, search: Search, telemetry: Telemetry) -> None:
-        """``search`` is given a request and the loop's time, and returns an answer's body."""
+        """``search`` is given a request, the loop's time and a collection, if one is named, and
+        returns an answer's body.
+        """
         self._search = search
         self._telemetry = telemetry
         self._running = 0
@@ -80,16 +82,17 @@ class Exports:
         except ClientDisconnect:
             log.debug("the client of an export has left")
         finally:
-            self._telemetry.requests.labels(ROUTE, str(status)).inc()
+            self._telemetry.ended(ROUTE, status)
 
     async def _answered(self, request: Request, sent: Callable[[], bytes], send: Send) -> int:
         """Send an export, or why there is none; return the status. Raises ClientDisconnect."""
         try:
             refuse_parameters(request)
             wanted = export_from_json(sent())
+            collection = request.path_params.get("collection")
             with self._place():
-                page = await self._page(wanted)
-                await self._streamed(wanted, page, send)
+                page = await self._page(wanted, collection)
+                await self._streamed(wanted, collection, page, send)
         except (CallerError, FleetError) as error:
             body, headers = self._told(error)
             answer = Response(orjson.dumps(body), body["status"], headers, PROBLEM)
@@ -108,7 +111,9 @@ class Exports:
         finally:
             self._running -= 1
 
-    async def _streamed(self, wanted: SearchRequest, page: dict[str, Any], send: Send) -> None:
+    async def _streamed(
+        self, wanted: SearchRequest, collection: str | None, page: dict[str, Any], send: Send
+    ) -> None:
         """Send everything, from a first page on. Raises ClientDisconnect."""
         start: Message = {"type": "http.response.start", "status": 200, "headers": [*HEADERS]}
         await _taken(start, send)
@@ -122,18 +127,19 @@ class Exports:
                 last = {"end": {**end, "complete": complete}}
                 break
             try:
-                page = await self._page(page_after(wanted, page["next"], hits, size))
+                page = await self._page(page_after(wanted, page["next"], hits, size), collection)
             except (CallerError, FleetError) as error:
                 last = {"error": self._told(error)[0]}
                 break
         if not complete:
-            self._telemetry.partial.inc()
+            self._telemetry.answered_in_part()
         await _written(orjson.dumps(last, option=orjson.OPT_APPEND_NEWLINE), send, more=False)
 
-    async def _page(self, wanted: SearchRequest) -> dict[str, Any]:
+    async def _page(self, wanted: SearchRequest, collection: str | None) -> dict[str, Any]:
         """Return an answer's body. Raises CallerError or FleetError, whatever goes wrong."""
         try:
-            return await self._search(wanted, asyncio.get_running_loop().time())
+            now = asyncio.get_running_loop().time()
+            return await self._search(wanted, now, collection)
         except (CallerError, FleetError):
             raise
         except Exception:
@@ -144,7 +150,7 @@ class Exports:
         """Count an error, and return its problem and headers, without what there is of a page:
         no line of that was sent, and none is to be taken for one.
         """
-        self._telemetry.rejections.labels(ROUTE, error.reason).inc()
+        self._telemetry.rejected(ROUTE, error.reason)
         _, body, headers = problem_of(error)
         return {name: body[name] for name in Problem.__struct_fields__ if name in body}, headers
 

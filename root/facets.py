@@ -206,7 +206,7 @@ def facets_body(
     """Return the facets of an answer, by the names they were asked by."""
     kinds = {field.name: field.type for field in fields}
     return {
-        name: {"type": request.__struct_config__.tag, **_body(request, count, facet, kinds)}
+        name: {"type": request.__struct_config__.tag, **_body(name, request, count, facet, kinds)}
         for (name, request), count, facet in zip(asked.items(), counts, facets, strict=True)
     }
 
@@ -256,7 +256,7 @@ def _plus(one: Facet, other: Facet) -> Facet:
 
 
 def _body(
-    request: FacetRequest, count: Count, facet: Facet, kinds: Mapping[str, FieldType]
+    name: str, request: FacetRequest, count: Count, facet: Facet, kinds: Mapping[str, FieldType]
 ) -> dict[str, Any]:
     kind = kinds[count.field]
     match facet:
@@ -265,8 +265,8 @@ def _body(
             return facet.body(kind, size)
         case Intervals():
             if len(facet.counts) > BUCKETS_MAX:
-                detail = f"has {len(facet.counts)} intervals; {BUCKETS_MAX} is the most"
-                raise BadRequest("facets", f"a histogram of {count.field!r} {detail}")
+                detail = f"makes {len(facet.counts)} intervals of {count.field!r}"
+                raise BadRequest(f"facets.{name}.interval", f"{detail}; {BUCKETS_MAX} is the most")
             return {
                 "buckets": [
                     {"from": _beginning(number, count, kind), "count": n}

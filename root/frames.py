@@ -50,8 +50,10 @@ def read_holdings(leaf: Leaf, hello: LeafHello) -> list[Held]:
                 msgspec.json.decode(holding.card, type=GenerationCard),
                 holding.shards,
                 holding.leaving,
+                collection,
             )
-            for holding in hello.holdings
+            for collection, holdings in hello.collections.items()
+            for holding in holdings
         ]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BrokenProtocol(f"the leaf's hello describes no generation: {error}") from None

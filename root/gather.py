@@ -394,7 +394,7 @@ class Gather:
         self.terms.tally.sent = len(self.attempts)
         self.outcome = Outcome(replies, missing, details, now)
         terms = self.terms
-        terms.budget.earn(len(replies), now)
+        terms.budget.earn(len(replies), now, terms.collection)
         if self.policy.paced:
             terms.pace.settle(len(replies), terms.tally.hedged, terms.budget, terms.history)
         self._late_queue.clear()

@@ -53,7 +53,7 @@ from leaf.protocol import (
     Word,
 )
 from root.errors import BadRequest
-from root.query import Fields, boosted, check_text, check_tree, misfit
+from root.query import Fields, boosted, check_text, check_tree, holds_nothing, misfit
 
 NESTING_MAX: Final = 64
 """Brackets and NOTs inside each other: most of them come to nothing, but each is a call."""
@@ -85,7 +85,12 @@ _RANGE: Final = re.compile(
     re.DOTALL,
 )
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-_INNER_STAR: Final = re.compile(r"(?:\\.|[^\\*])*\*", re.DOTALL)
+_MISPLACED: Final = re.compile(r"(?:\\.|[^\\*^~])*([*^~])", re.DOTALL)
+_WHY_MISPLACED: Final = {
+    "*": "a star that does not end a word",
+    "^": "a ^ without a number that ends a word",
+    "~": "a ~ that does not end a word",
+}
 
 
 T = TypeVar("T")
@@ -262,7 +267,10 @@ class _Parser:
             high if shut else None,
             None if shut else high,
         )
-        return self._leaf(node, found.start(), self._match(_AFTER_GROUP))
+        leaf = self._leaf(node, found.start(), self._match(_AFTER_GROUP))
+        if leaf is not None and holds_nothing(node, self._fields[field]):
+            self._fault(found.start(), f"no value lies in {found[0]}", "it finds nothing")
+        return leaf
 
     def _phrase(self, field: str | None) -> Query | None:
         at = self._at
@@ -292,8 +300,10 @@ class _Parser:
         found = _WORD.fullmatch(raw[0])
         assert found is not None  # noqa: S101 (its body may be anything)
         body, star, fuzzy = found.group("body", "star", "fuzzy")
-        if inner := _INNER_STAR.match(body):
-            self._fault(at + inner.end() - 1, "a star that does not end a word", "it is a letter")
+        # At the beginning they are letters, but for a star, or where they belong to what ends here.
+        plain = body[0] in "^~" and self._text[at - 1 : at] not in {'"', ")", "]", "}"}
+        if wrong := _MISPLACED.match(body, int(plain)):
+            self._fault(at + wrong.end() - 1, _WHY_MISPLACED[wrong[1]], "it is a letter")
         return self._leaf(self._worded(_unescaped(body), field, star, fuzzy, at), at, found)
 
     def _worded(

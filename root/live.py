@@ -2,7 +2,8 @@
 
 Three histograms of fan-outs say when one leaf, 95 % and 100 % of a query's leaves had answered,
 counted from the start of the fan-out at the root; one says what whole requests took, from their
-arrival. Counters of attempts are looked at once a second and the differences kept.
+arrival. Counters of attempts, and of each leaf's answers, are looked at once a second and the
+differences kept.
 
 A fan-out costs its share of a sort, so at most ``LEGS_PER_S`` legs a second are looked at: every
 n-th request by its number, which says nothing about how long it takes. Which requests end first
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -89,9 +90,15 @@ class Second(NamedTuple):
 class Live:
     """The last minute of one root."""
 
-    def __init__(self, random: Random, now: float) -> None:
-        """``random`` draws the one leaf of a fan-out."""
+    def __init__(
+        self, random: Random, now: float, answers: Callable[[], Mapping[str, int]]
+    ) -> None:
+        """``random`` draws the one leaf of a fan-out; ``answers`` counts the legs that each leaf
+        has answered so far.
+        """
         self._random = random
+        self._answers = answers
+        self._by_leaf: deque[Mapping[str, int]] = deque([answers()], maxlen=SECONDS + 1)
         self._one = Minute(now)
         self._most = Minute(now)
         self._all = Minute(now)
@@ -126,6 +133,7 @@ class Live:
         """Look at the counters; once a second."""
         for minute in (self._one, self._most, self._all, self._requests):
             minute.rotate(now)
+        self._by_leaf.append(self._answers())
         last = self._seconds[-1]
         firsts = ledger.sent["primary"]
         second = Second(
@@ -141,6 +149,11 @@ class Live:
         if now > last.at_s:
             legs_per_s = (firsts - last.firsts) / (now - last.at_s)
             self._every = max(1, math.ceil(legs_per_s / LEGS_PER_S))
+
+    def legs(self) -> dict[str, int]:
+        """Return how many legs each leaf has answered in the last minute."""
+        before, after = self._by_leaf[0], self._by_leaf[-1]
+        return {leaf: count - before.get(leaf, 0) for leaf, count in after.items()}
 
     def picture(self) -> dict[str, Any]:
         """Return the last minute as JSON has it; times in milliseconds, None without any."""

@@ -12,9 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from root.bodies import SCHEMAS
 from root.catalogue import JSON, OPERATIONS, Operation, Reply
-
-SCHEMAS: Final = "#/components/schemas/{name}"
 
 TRACEPARENT: Final = "traceparent"
 
@@ -69,18 +68,19 @@ def example_targets(operation: Operation) -> list[str]:
 
     Each has what is required beside it, or stands in its place.
     """
+    values = {name: quote(value, safe="") for name, (_, value) in operation.path_is.items()}
+    path = operation.path.format(**values)
     if operation.query is None:
-        values = {name: quote(str(value), safe="") for name, value in operation.example.items()}
-        return [operation.path.format(**values)]
+        return [path]
     written = {name: _written(value) for name, value in operation.example.items()}
     needed = {name: text for name, text in written.items() if name == operation.required}
     rest = {name: text for name, text in written.items() if name not in needed}
     alone = "&".join(f"{name}={text}" for name, text in needed.items())
     other = operation.instead
     return [
-        f"{operation.path}?{alone}",
-        *(f"{operation.path}?{alone}&{name}={text}" for name, text in rest.items()),
-        *(f"{operation.path}?{name}={_written(value)}" for name, value in other.items()),
+        f"{path}?{alone}",
+        *(f"{path}?{alone}&{name}={text}" for name, text in rest.items()),
+        *(f"{path}?{name}={_written(value)}" for name, value in other.items()),
     ]
 
 
@@ -88,7 +88,7 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     types: dict[type[msgspec.Struct], None] = {}
     for each in operations:
         types |= {one: None for one in (each.query, each.body) if one is not None}
-        types |= {one: None for reply in each.replies.values() for one in reply.types}
+        types |= {one: None for reply in each.replies.values() for one in reply.all_types}
     _, components = msgspec.json.schema_components(types, ref_template=SCHEMAS)
     return components
 
@@ -130,18 +130,16 @@ def _reply(reply: Reply) -> dict[str, Any]:
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
-    if not operation.path_is:
-        return []
-    name = operation.path.partition("{")[2].rstrip("}")
     return [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "description": operation.path_is,
+            "description": about,
             "schema": {"type": "string", "minLength": 1},
-            "example": operation.example[name],
+            "example": example,
         }
+        for name, (about, example) in operation.path_is.items()
     ]
 
 

@@ -42,6 +42,6 @@ async def http_problem(_: Request, error: Exception) -> Response:
     return Response(orjson.dumps(body), error.status_code, error.headers, PROBLEM)
 
 
-def sent_json(body: Any, status: int = 200) -> Response:
+def sent_json(body: Any, status: int = 200, media: str = JSON) -> Response:
     """Return an answer, or what is not an error although its status is."""
-    return Response(msgspec.json.encode(body), status, media_type=JSON)
+    return Response(msgspec.json.encode(body), status, media_type=media)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 from leaf.selection import Selection, SortedRow
 from root.conduct import FailureReason, MissingReason
@@ -71,6 +72,14 @@ class Pursuit:
     def refused_as(self, reason: FailureReason) -> bool:
         """Whether any attempt was refused or failed for this reason."""
         return any(a.reason == reason for phase in self.phases for a in phase.attempts)
+
+    @property
+    def retry_after_s(self) -> int:
+        """When to try again after leaves were busy, by the longest of their hints; whole seconds,
+        1 or more.
+        """
+        hints_ms = [a.retry_ms for phase in self.phases for a in phase.attempts]
+        return max(1, ceil(max(hints_ms, default=0) / 1000.0))
 
     @property
     def searched(self) -> int:

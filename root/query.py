@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never, cast
 
 import msgspec
 
@@ -116,6 +116,15 @@ def misfit(node: Text | Range, fields: Fields) -> str:
     except Misfit as error:
         return str(error)
     return ""
+
+
+def holds_nothing(node: Range, field: Field) -> bool:
+    """Whether the bounds of a range, which fits its field, have no value between them."""
+    span = range_of(field, node.gte, node.gt, node.lte, node.lt)
+    if span.low is None or span.high is None:
+        return False
+    low, high = cast("tuple[float, float]", (span.low, span.high))  # what has ranges is a number
+    return low > high or (low == high and (span.low_open or span.high_open))
 
 
 PATTERNS: Final = "search-pattern"

@@ -65,9 +65,7 @@ class IllegalEvent(Exception):
 
 
 class Attempt(msgspec.Struct, gc=False):
-    """One leg sent to one leaf. ``leg`` is the transport's own number for it, ``twin`` the leaf
-    with which it is tied.
-    """
+    """One leg, the transport's ``leg``, sent to one leaf; ``retry_ms`` is its hint if busy."""
 
     number: int
     slot: int
@@ -82,6 +80,7 @@ class Attempt(msgspec.Struct, gc=False):
     queue_us: int = 0
     service_us: int = 0
     reason: FailureReason | None = None
+    retry_ms: int = 0
     leaf_gone: bool = False
     """Whether it ended with its leaf's connection, whatever its fate."""
     twin: Leaf | None = None
@@ -110,6 +109,7 @@ class Terms:
     tally: Tally = field(default_factory=Tally)
     probation: Probation | None = None
     losses_max: int = LOSSES_MAX
+    collection: str = ""
 
 
 class Race(msgspec.Struct, gc=False):
@@ -159,14 +159,14 @@ class Race(msgspec.Struct, gc=False):
         if leaf is None:
             terms.ledger.no_candidate += 1
             return "no_candidate"
-        if terms.budget.crowded(self.shard):
+        if terms.budget.crowded(self.shard, terms.collection):
             terms.ledger.crowded += 1
             return "no_candidate"
         if not self._afford(terms, now, needed=False, lent=tied_to is not None):
             return "denied"
         terms.tally.hedged += 1
         if tied_to is None:
-            terms.budget.hedged(self.shard)
+            terms.budget.hedged(self.shard, terms.collection)
             return self._send(number, leaf, "hedge", terms, now)
         copy = self._send(number, leaf, "tied", terms, now)
         copy.twin = tied_to.leaf
@@ -283,6 +283,7 @@ class Race(msgspec.Struct, gc=False):
             terms.budget.failed(now)
         if reason == "busy":
             terms.budget.push_back(now)
+            attempt.leaf.full(attempt.retry_ms / 1000.0, now)
         if reason == "expired" and attempt.kind == "probe":
             attempt.leaf.probe_took_at_least(now - attempt.sent_s)
 
@@ -291,11 +292,9 @@ class Race(msgspec.Struct, gc=False):
         return [a.leaf for a in self.attempts if not a.dropped]
 
     def _next_replica(self, conduct: Conduct, terms: Terms, now: float) -> Leaf | None:
-        if not conduct.next_replica:
-            return None
-        if sum(a.reason in LOST for a in self.attempts) > terms.losses_max:
-            return None
-        if self._counted_attempts() >= terms.attempts_max:
+        lost = sum(a.reason in LOST for a in self.attempts)
+        enough = lost > terms.losses_max or self._counted_attempts() >= terms.attempts_max
+        if not conduct.next_replica or enough:
             return None
         leaf = choose(self.replicas, self._tried(), terms.random, now)
         if leaf is None:
@@ -358,7 +357,7 @@ class Race(msgspec.Struct, gc=False):
             terms.budget.keep()
             if attempt.service_us and other.service_us:
                 terms.ledger.tied_duplicates += 1
-                terms.budget.hedged(self.shard)
+                terms.budget.hedged(self.shard, terms.collection)
 
     def _end_late(self, attempt: Attempt, fate: Fate, terms: Terms, now: float) -> None:
         """End an attempt that nobody waits for: what it cost, and what waiting would have."""

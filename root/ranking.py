@@ -8,8 +8,11 @@ probation (``root.probation``) serves only where nobody else can.
 The cost of a leaf is (outstanding + 1) x smoothed latency, raised by its recent failures and
 while it is new:
 
-    cost = (outstanding + 1) * latency_s * unreliable * slow_start * forgiven
+    cost = (outstanding + 1) * latency_s * unreliable * slow_start * full * forgiven
     unreliable = (1 + FAILURE_WEIGHT * failing) / (1 - failing)
+
+``full`` is ``FULL_FACTOR`` for as long as the leaf, when it was busy, said that it would be. It
+is chosen then where every other candidate is as full.
 
 It rises with each of queue, latency and failures, and falls with age and with idleness: a
 leaf never looks better for being worse, and none is written off for ever. Two random
@@ -47,6 +50,9 @@ SLOW_START_S = 5.0
 SLOW_START_FACTOR = 4.0
 """A leaf that has just joined looks this much dearer at first, and evenly less for five
 seconds: its caches are cold, and being unknown must not make it everyone's first choice."""
+
+FULL_FACTOR = 1e6
+"""More than latency, queue and failures together come to: what a full leaf is sent, it refuses."""
 
 IDLE_S = 1.0
 FORGIVEN_HALF_LIFE_S = 2.0
@@ -113,6 +119,7 @@ class Leaf:
         "_failing",
         "_outdated",
         "domain",
+        "full_until_s",
         "idle_from_s",
         "joined_s",
         "latency_s",
@@ -137,6 +144,7 @@ class Leaf:
         self.round_trip_s = ROUND_TRIP_START_S
         self.outstanding = 0
         self.penalized_until_s = now + SLOW_START_S
+        self.full_until_s = now
         self.idle_from_s = now + IDLE_S
         self._failing = 0.0
         self._failed_at_s = now
@@ -187,6 +195,11 @@ class Leaf:
         self._failed_at_s = now
         self.penalized_until_s = max(self.penalized_until_s, now + FAILURES_FORGOTTEN_S)
 
+    def full(self, seconds: float, now: float) -> None:
+        """Take it that its queue is full for so long."""
+        self.full_until_s = max(self.full_until_s, now + seconds)
+        self.penalized_until_s = max(self.penalized_until_s, self.full_until_s)
+
     def failing(self, now: float) -> float:
         """Share of recent attempts that failed, from 0 to 1, fading with time."""
         age_s = now - self._failed_at_s
@@ -195,12 +208,14 @@ class Leaf:
         return float(self._failing * 0.5 ** (age_s / FAILURE_HALF_LIFE_S))
 
     def penalty(self, now: float) -> float:
-        """By what factor failures and being new make it dearer: 1 or more."""
+        """By what factor failures, being new and being full make it dearer: 1 or more."""
         failing = self.failing(now)
         factor = (1.0 + FAILURE_WEIGHT * failing) / max(SUCCEEDING_MIN, 1.0 - failing)
         age_s = now - self.joined_s
         if age_s < SLOW_START_S:
             factor *= 1.0 + (SLOW_START_FACTOR - 1.0) * (1.0 - age_s / SLOW_START_S)
+        if now < self.full_until_s:
+            factor *= FULL_FACTOR
         return factor
 
     def cost(self, now: float) -> float:

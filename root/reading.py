@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from index_data.manifest import Field
@@ -20,7 +20,9 @@ def understood(
     request for what is similar to a document. Raises BadRequest.
     """
     known = {field.name: field for field in fields}
-    _check_highlight(request, known.values())
+    _check_names("fields", request.fields, "field", known)
+    texts = [field.name for field in known.values() if field.type == "text"]
+    _check_names("highlight", request.highlight, "text field", texts)
     if request.q is not None:
         reading = parse(request.q, known, strict=request.strict)
     else:
@@ -33,9 +35,11 @@ def understood(
     return replace(reading, query=combined(reading.query, request.tie_breaker))
 
 
-def _check_highlight(request: SearchRequest, fields: Iterable[Field]) -> None:
-    texts = {field.name for field in fields if field.type == "text"}
-    for name in request.highlight or ():
-        if name not in texts:
-            known = ", ".join(sorted(texts))
-            raise BadRequest("highlight", f"there is no text field {name!r}; there are {known}")
+def _check_names(
+    member: str, names: Iterable[str] | None, what: str, known: Collection[str]
+) -> None:
+    """Raise BadRequest where a member of a request names a field that there is not."""
+    for name in names or ():
+        if name not in known:
+            there_are = ", ".join(sorted(known)) or "none"
+            raise BadRequest(member, f"there is no {what} {name!r:.80}; there are {there_are}")

@@ -103,7 +103,7 @@ class Arm:
         self.ledger = Ledger()
         self._budget = Budget(budget, now)
         self._random = random
-        self._learned: dict[str, tuple[Latency, Pace]] = {}
+        self._learned: dict[tuple[str, str], tuple[Latency, Pace]] = {}
 
     @property
     def name(self) -> str:
@@ -120,18 +120,21 @@ class Arm:
         """The same as a share of first attempts."""
         return self.extra / max(1, self.ledger.sent["primary"])
 
-    def fit(self, shards: int) -> None:
-        """Let its bucket be that of an index of so many shards."""
-        self._budget.fit(shards)
+    def fit(self, view: View) -> None:
+        """Let its bucket be that of a fleet that has this too."""
+        self._budget.fit(len(view.replicas), view.collection)
 
-    def saved_s(self, phase: Phase, legs: Sequence[Leg]) -> float:
+    def saved_s(self, phase: Phase, legs: Sequence[Leg], collection: str) -> float:
         """Play a phase of these legs again; return how much earlier it would have ended."""
         began_s = phase.started_s
         legs_s = [leg.took_s for leg in legs]
-        if phase.query_class not in self._learned:
-            self._learned[phase.query_class] = (Latency(began_s), Pace())
-        history, pace = self._learned[phase.query_class]
-        terms = Terms(self._random, self._budget, self.ledger, history, pace=pace)
+        learned = (collection, phase.query_class)
+        if learned not in self._learned:
+            self._learned[learned] = (Latency(began_s), Pace())
+        history, pace = self._learned[learned]
+        terms = Terms(
+            *(self._random, self._budget, self.ledger, history), pace=pace, collection=collection
+        )
         twins = (Leaf("first", -math.inf), Leaf("second", -math.inf))
         shards = [(leg.shard, twins[: leg.replicas]) for leg in legs]
         stage = _Stage(Gather(shards, self.policy, terms, math.inf), began_s)
@@ -219,12 +222,13 @@ class Rehearsal:
         began_s, ended_s = phases[0].started_s, phases[-1].outcome.decided_s
         # A canary goes alone, whatever the policy.
         hedged = [phase for phase in phases if phase.name != "canary"]
-        played = [(phase, _legs(phase, pursuit.view)) for phase in hedged]
+        view = pursuit.view
+        played = [(phase, _legs(phase, view)) for phase in hedged]
         self.requests += 1
         self.unhedged.record(ended_s - began_s)
         for arm in self.arms:
-            arm.fit(len(pursuit.view.replicas))
-            saved_s = sum(arm.saved_s(phase, legs) for phase, legs in played)
+            arm.fit(view)
+            saved_s = sum(arm.saved_s(phase, legs, view.collection) for phase, legs in played)
             arm.times.record(ended_s - began_s - saved_s)
         legs_played = len(self.arms) * sum(len(legs) for _, legs in played)
         self._takes_s = legs_played / self._legs_per_s

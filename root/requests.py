@@ -21,6 +21,14 @@ from root.errors import BadRequest
 from root.query import check_text
 from root.selection import FacetRequest, FacetsRequest, FilterRequest, SortRequest
 
+BODY_BYTES_MAX: Final = 64 * 1024
+"""A query tree of the largest size allowed, written out; not a way to fill memory."""
+
+SEARCHES_MAX: Final = 32
+"""Searches of one multi-search: a page with many lists, not a way past the limit of requests."""
+SEARCHES_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
+"""Few searches are near the limit of one, and not all of a multi-search."""
+
 RESULT_WINDOW_MAX: Final = 10_000
 """Largest offset + k: every shard must return that many, so depth costs shards x depth."""
 CURSOR_CHARS_MAX: Final = 60_000
@@ -77,6 +85,28 @@ class SuggestRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     timeout_ms: Annotated[float, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)] | None = None
 
 
+class OneOfSeveral(SearchRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A search among others, of a collection: of the first, if it names none."""
+
+    collection: str | None = None
+
+
+class MultiSearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Searches that are run at once and answered in order, each by itself."""
+
+    searches: Annotated[
+        tuple[OneOfSeveral, ...], msgspec.Meta(min_length=1, max_length=SEARCHES_MAX)
+    ]
+
+
+class _Searches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The same, each search as it was sent: one that cannot be read is no fault of the others."""
+
+    searches: Annotated[
+        tuple[msgspec.Raw, ...], msgspec.Meta(min_length=1, max_length=SEARCHES_MAX)
+    ]
+
+
 Deed = Literal["slow", "quicken", "stop", "resume", "kill"]
 
 
@@ -88,11 +118,22 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
+_Search = TypeVar("_Search", bound=SearchRequest)
 
 
 def search_from_json(body: bytes) -> SearchRequest:
     """Return the request in a POST body."""
     return checked(decoded(body, SearchRequest))
+
+
+def one_of_several_from_json(body: bytes) -> OneOfSeveral:
+    """Return one of the searches in a POST body. Raises BadRequest."""
+    return checked(decoded(body, OneOfSeveral))
+
+
+def searches_from_json(body: bytes) -> list[bytes]:
+    """Return the searches in a POST body, each still to be read. Raises BadRequest."""
+    return [bytes(search) for search in decoded(body, _Searches).searches]
 
 
 def decoded(body: bytes, of: type[_Body]) -> _Body:
@@ -101,7 +142,7 @@ def decoded(body: bytes, of: type[_Body]) -> _Body:
         request = msgspec.json.decode(body, type=of)
         json.loads(body, object_pairs_hook=_each_once)
     except msgspec.ValidationError as error:
-        raise _named(str(error)) from None
+        raise _named(str(error), body) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest("body", f"is not valid JSON: {error}") from None
     return request
@@ -123,7 +164,7 @@ def search_from_query_string(query_string: bytes) -> SearchRequest:
     try:
         request = msgspec.convert(values, SearchRequest)
     except msgspec.ValidationError as error:
-        raise _named(str(error)) from None
+        raise _named(str(error), values) from None
     return checked(request)
 
 
@@ -135,7 +176,7 @@ def suggest_from_query_string(query_string: bytes) -> SuggestRequest:
     try:
         request = msgspec.convert(values, SuggestRequest)
     except msgspec.ValidationError as error:
-        raise _named(str(error)) from None
+        raise _named(str(error), values) from None
     check_text("prefix", request.prefix)
     if not request.prefix.strip():
         raise BadRequest("prefix", "is empty: type the beginning of a word")
@@ -166,7 +207,7 @@ def _unquoted(raw: bytes, field: str) -> str:
         raise BadRequest(field, "is not valid UTF-8") from None
 
 
-def checked(request: SearchRequest) -> SearchRequest:
+def checked(request: _Search) -> _Search:
     """Return a request whose members go together. Raises BadRequest."""
     given = [request.q, request.query, request.similar_to]
     if given.count(None) != len(given) - 1:
@@ -216,7 +257,7 @@ def _text(_: str, text: str) -> str:
     return text
 
 
-def _json(name: str, text: str) -> Any:
+def _json(name: str, text: str | bytes) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
@@ -262,18 +303,37 @@ def _read(name: str, text: str, readers: Mapping[str, Callable[[str, str], Any]]
     return reader(name, text)
 
 
-_PATH: Final = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_PATH: Final = re.compile(r" - at (?P<name>`key` in )?`\$\.?(?P<path>[^`]*)`$")
+_ANY_FACET: Final = "facets[...]"
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`")
 
 
-def _named(message: str) -> BadRequest:
-    """Turn msgspec's message, which ends in a path, into an error that names the field."""
+def _named(message: str, given: bytes | dict[str, Any]) -> BadRequest:
+    """Turn msgspec's message, which ends in a path, into an error that names the field.
+
+    ``given`` is the whole request, as JSON or its members.
+    """
     path = found["path"] if (found := _PATH.search(message)) else ""
+    of_a_name = "a name in it " if found and found["name"] else ""
+    if path.startswith(_ANY_FACET):
+        path = _bad_facet(given) + path.removeprefix(_ANY_FACET)
     detail = _PATH.sub("", message)
     if unknown := _UNKNOWN.search(message):
         path = f"{path}.{unknown['name']}".lstrip(".")
         detail = "is not a field of the request"
-    return BadRequest(path[:NAME_CHARS_MAX] or "body", _in_words(path, detail)[:DETAIL_CHARS_MAX])
+    words = of_a_name + _in_words(path, detail)
+    return BadRequest(path[:NAME_CHARS_MAX] or "body", words[:DETAIL_CHARS_MAX])
+
+
+def _bad_facet(given: bytes | dict[str, Any]) -> str:
+    """Return the path of the first facet that is none: msgspec does not tell the names in it."""
+    members = _json("body", given) if isinstance(given, bytes) else given
+    for name, facet in members["facets"].items():
+        try:
+            msgspec.convert(facet, FacetRequest)
+        except msgspec.ValidationError:
+            return f"facets.{name}"
+    return _ANY_FACET
 
 
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -292,6 +352,11 @@ _JSON_TYPES: Final[Mapping[str, str]] = {
     "object": "an object",
     "null": "null",
 }
+_LENGTH: Final = re.compile(
+    r"Expected `(?P<of>str|array|object)` of length (?P<bound>[<>]=) (?P<limit>[0-9]+)"
+)
+_PARTS: Final[Mapping[str, str]] = {"str": "characters", "array": "values", "object": "members"}
+_MOST: Final[Mapping[str, str]] = {"<=": "most", ">=": "least"}
 _BOUND: Final = re.compile(r"Expected `[^`]*` (?P<bound>[<>]=) (?P<limit>[0-9.]+)")
 _TYPE: Final = re.compile(r"Expected `(?P<wanted>\w+)[^`]*`, got `(?P<got>\w+)`")
 
@@ -299,7 +364,9 @@ _TYPE: Final = re.compile(r"Expected `(?P<wanted>\w+)[^`]*`, got `(?P<got>\w+)`"
 def _in_words(path: str, detail: str) -> str:
     """Say msgspec's complaint as a person would; what is not known here stays as it is."""
     if found := _BOUND.search(detail):
-        return f"must be at {'least' if found['bound'] == '>=' else 'most'} {found['limit']}"
+        return f"must be at {_MOST[found['bound']]} {found['limit']}"
+    if found := _LENGTH.search(detail):
+        return f"must have at {_MOST[found['bound']]} {found['limit']} {_PARTS[found['of']]}"
     if found := _TYPE.search(detail):
         wanted, got = (_JSON_TYPES.get(found[side], found[side]) for side in ("wanted", "got"))
         return f"must be {wanted}, not {got}"

@@ -149,7 +149,9 @@ class Flight:
     def _take_replies(self) -> None:
         if self._replies:
             replies, self._replies = self._replies, []
-            self._happened(AttemptsReplied(replies))
+            actions = self.gather.handle(AttemptsReplied(replies), self._loop.time())
+            if actions:  # mostly nothing follows from an answer, and there are many
+                self._perform(actions)
 
     def _ring(self) -> None:
         self._timer = None

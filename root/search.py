@@ -9,8 +9,7 @@ the request started with.
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -24,26 +23,24 @@ from leaf.suggestion import SuggestBody
 from root import answer, tracing
 from root.budget import Budget
 from root.config import Settings
-from root.cursor import fingerprint, read
+from root.cursor import Cursor, fingerprint, read
 from root.discovery import Fleet
 from root.enough import Enough
 from root.errors import BadRequest, Gone, NoShards, NotCovered, Overloaded, UnknownDocument
-from root.gather import Gather, Outcome
-from root.hedging import MIN_SAMPLES, Off, Policy, Shadow, Tied
-from root.latency import Latency
+from root.fan_out import FanOut
+from root.gather import Outcome
+from root.hedging import Shadow
 from root.ledger import Ledger
 from root.live import Live
 from root.merge import Finalists, Unreadable
-from root.pace import Pace
 from root.paging import Window, at_position, depth_of, page_of, window_of
 from root.probation import Probation
-from root.pursuit import Phase, Pursuit
+from root.pursuit import Pursuit
 from root.query import check_text, cost_class
-from root.race import Terms
 from root.reading import understood
 from root.rehearsal import Rehearsal
 from root.requests import SearchRequest, SuggestRequest
-from root.scatter import Ask, scatter
+from root.scatter import Ask
 from root.selection import cost_class_of, described, selection_of
 from root.shapes import subject_of
 from root.similar import query_like, without
@@ -60,9 +57,6 @@ hits that are never fetched are worth nothing."""
 
 LIKENESS_SHARE: Final = 0.3
 """Share of a request's time for what its query is: to look up a document and its words."""
-
-TIE_BYTES: Final = 16
-"""Who knows a tie can have its legs dropped: nobody guesses so many random bytes."""
 
 MEANT_S: Final = 0.25
 """An answer of no hits is ready; what else may have been meant is worth this much to wait."""
@@ -81,22 +75,24 @@ class Searches:
         self.budget = Budget(settings.budget, now)
         self.ledger = Ledger()
         self.probation = Probation(self.budget, now)
-        self.histories: dict[str, Latency] = {}
-        self.paces: dict[str, Pace] = {}
         self.rehearsal = Rehearsal(settings.budget, Random(f"{settings.seed}:rehearsal"), now)
         self.trials = Trials(fleet, settings.seed)
-        self.live = Live(Random(f"{settings.seed}:live"), now)
-        self._random = Random(f"{settings.seed}:replicas")
+        self.live = Live(Random(f"{settings.seed}:live"), now, fleet.answers)
+        self.fan_out = FanOut(fleet, settings, self.budget, self.ledger, self.probation, self.live)
         self.slow = SlowQueries(settings.slow_queries)
-        self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note]
+        self.watchers: list[Callable[[Pursuit], None]] = [self.slow.note] if settings.watch else []
         """Are told of each search that is over, however it ended."""
         self._requests = 0
 
-    async def search(self, request: SearchRequest, now: float) -> dict[str, Any]:
-        """Return the body of the answer. Raises CallerError or FleetError."""
-        pursuit = self._pursue(request, now)
+    async def search(
+        self, request: SearchRequest, now: float, collection: str | None = None
+    ) -> dict[str, Any]:
+        """Return the body of the answer; from the first collection, if none is named. Raises
+        CallerError or FleetError.
+        """
+        pursuit = self._pursue(request, now, collection)
         query = self._query(pursuit, await self._likeness(pursuit))
-        rehearsed = isinstance(self._policy(request), Shadow) and self.rehearsal.admits(now)
+        rehearsed = isinstance(self.fan_out.policy(request), Shadow) and self.rehearsal.admits(now)
         try:
             found = await self._query_phase(pursuit, query)
             documents = await self._fetch_phase(pursuit, query, found) if found.candidates else {}
@@ -112,9 +108,11 @@ class Searches:
             body |= answer.attempted(pursuit)
         return body
 
-    async def suggest(self, request: SuggestRequest, now: float) -> dict[str, Any]:
+    async def suggest(
+        self, request: SuggestRequest, now: float, collection: str | None = None
+    ) -> dict[str, Any]:
         """Return ways to go on with what is typed. Raises CallerError or FleetError."""
-        pursuit = self._pursue(SearchRequest(timeout_ms=request.timeout_ms), now)
+        pursuit = self._pursue(SearchRequest(timeout_ms=request.timeout_ms), now, collection)
         body = SuggestBody(prefix=request.prefix, k=request.k)
         outcome = await self._suggested(pursuit, body, pursuit.deadline_s)
         self._raise_where_nothing_answered(pursuit, outcome)
@@ -129,11 +127,13 @@ class Searches:
         pursuit = self._pursue(request, now)
         return await self._query_phase(pursuit, self._query(pursuit, await self._likeness(pursuit)))
 
-    async def document(self, document_id: str, now: float) -> dict[str, Any]:
+    async def document(
+        self, document_id: str, now: float, collection: str | None = None
+    ) -> dict[str, Any]:
         """Return one document by its id. Raises UnknownDocument, or FleetError if not sure."""
         check_text("id", document_id)
-        pursuit = self._pursue(SearchRequest(), now)
-        outcome = await self._gather(
+        pursuit = self._pursue(SearchRequest(), now, collection)
+        outcome = await self.fan_out.gather(
             pursuit,
             "lookup",
             "lookup",
@@ -154,18 +154,6 @@ class Searches:
             "id": document.id,
             "fields": document.fields,
             "generation": pursuit.view.card.generation,
-        }
-
-    def triggers(self) -> dict[str, float]:
-        """Return, by query class, after how many seconds a query's only attempt is late by
-        default.
-        """
-        policy = self.settings.policy(self.settings.hedge)
-        alone = [(0, [channel.leaf for channel in self.fleet.channels.values()])]
-        return {
-            name: policy.delay_s(history, Gather(alone, policy, self._terms(name, 0.0), 0.0))
-            for name, history in self.histories.items()
-            if history.samples >= MIN_SAMPLES
         }
 
     # --- phases ---
@@ -191,21 +179,24 @@ class Searches:
         body = msgspec.json.encode(SearchBody(query, depth, at_position(pursuit)))
         if not self.settings.canary:
             enough = self._enough(pursuit)
-            return await self._gather(pursuit, "search", history, body, deadline_s, enough=enough)
-        subject = subject_of(query, depth, body, described(selection))
+            return await self.fan_out.gather(
+                pursuit, "search", history, body, deadline_s, enough=enough
+            )
+        collection = pursuit.view.collection
+        subject = subject_of(query, depth, body, described(selection), collection)
         # Never as ``batch``: others may wait for this leg, so it must not wait behind them.
         ask = Ask(
             *("search", pursuit.view.card.generation, body, deadline_s),
             query=pursuit.number,
             trace=tracing.outgoing(),
         )
-        new_terms = partial(self._terms, history, pursuit.arrived_s)
+        new_terms = partial(self.fan_out.terms, (collection, history), pursuit.arrived_s)
         first = await self.trials.first_shard(pursuit, subject, history, ask, new_terms)
         if first is not None and len(first.replies) in {0, len(pursuit.view.replicas)}:
             return first
         tried = dict(first.replies) if first is not None else {}
         enough = self._enough(pursuit, tried)
-        outcome = await self._gather(
+        outcome = await self.fan_out.gather(
             pursuit, "search", history, body, deadline_s, enough=enough, without=tried
         )
         self.trials.shapes.watch(subject, pursuit.phases[-1].attempts, outcome.decided_s)
@@ -234,7 +225,7 @@ class Searches:
         if highlight is None:
             highlight = _default_text_fields(pursuit.view) if query is not None else ()
         body = msgspec.json.encode(FetchBody(query, request.fields, highlight, request.explain))
-        outcome = await self._gather(
+        outcome = await self.fan_out.gather(
             pursuit, "fetch", "fetch", body, pursuit.deadline_s, found.by_shard()
         )
         replies: list[tuple[int, Documents]] = outcome.replies
@@ -244,7 +235,7 @@ class Searches:
         """Ask one shard's leaf: each knows the words of all."""
         others = range(1, len(pursuit.view.replicas))
         encoded = msgspec.json.encode(body)
-        return await self._gather(
+        return await self.fan_out.gather(
             pursuit, "suggest", "suggest", encoded, deadline_s, without=others
         )
 
@@ -258,83 +249,31 @@ class Searches:
         pursuit.selection = without(pursuit.selection, document_id)
         deadline_s = pursuit.arrived_s + LIKENESS_SHARE * (pursuit.deadline_s - pursuit.arrived_s)
         body = msgspec.json.encode(SuggestBody(like=document_id))
-        outcome = await self._gather(pursuit, "suggest", "likeness", body, deadline_s)
+        outcome = await self.fan_out.gather(pursuit, "suggest", "likeness", body, deadline_s)
         self._raise_where_nothing_answered(pursuit, outcome)
         return query_like(document_id, outcome.replies, everywhere=not outcome.missing)
 
     async def _meant(self, pursuit: Pursuit, query: Query) -> str | None:
         """Return the query as it may have been meant: nobody waits long for that."""
-        words = words_of(query)
-        if not words:
-            return None
+        fields = {field.name: field for field in pursuit.view.card.fields}
+        words = words_of(query, fields)
         decided_s = pursuit.phases[-1].outcome.decided_s
         deadline_s = min(pursuit.deadline_s, decided_s + MEANT_S)
-        outcome = await self._suggested(pursuit, SuggestBody(words=words), deadline_s)
-        return meant(query, outcome.replies)
-
-    async def _gather(
-        self,
-        pursuit: Pursuit,
-        kind: str,
-        history: str,
-        body: bytes,
-        deadline_s: float,
-        ordinals: Mapping[int, Sequence[int]] | None = None,
-        enough: Enough | None = None,
-        without: Container[int] = (),
-    ) -> Outcome:
-        view, request = pursuit.view, pursuit.request
-        now = pursuit.phases[-1].outcome.decided_s if pursuit.phases else pursuit.arrived_s
-        terms = self._terms(history, now)
-        policy = self._policy(request)
-        if kind == "search" and request.priority != "batch":
-            terms.probation = self.probation  # other times than most attempts' would not compare
-        wanted: Iterable[int] = range(len(view.replicas)) if ordinals is None else ordinals
-        shards = [(shard, view.replicas[shard]) for shard in wanted if shard not in without]
-        gather = Gather(shards, policy, terms, deadline_s, enough)
-        ask = Ask(
-            *(kind, view.card.generation, body, deadline_s, request.priority, ordinals),
-            query=pursuit.number,
-            trace=tracing.outgoing(),
-        )
-        if isinstance(policy, Tied):
-            ask = msgspec.structs.replace(ask, tie=secrets.token_hex(TIE_BYTES))
-        outcome = await scatter(gather, ask, self.fleet)
-        pursuit.note(Phase(kind, history, outcome, gather.attempts, now, gather.tally))
-        if terms.probation is not None:
-            self.live.fanned_out(pursuit.phases[-1], pursuit.number)
-        return outcome
-
-    def _policy(self, request: SearchRequest) -> Policy:
-        if request.priority == "batch":
-            return Off()
-        return self.settings.policy(request.hedge or self.settings.hedge)
-
-    def _terms(self, query_class: str, now: float) -> Terms:
-        if query_class not in self.histories:
-            self.histories[query_class] = Latency(now)
-            self.paces[query_class] = Pace()
-        return Terms(
-            self._random,
-            self.budget,
-            self.ledger,
-            self.histories[query_class],
-            self.settings.attempts_max,
-            self.paces[query_class],
-        )
+        replies = []
+        if words:
+            outcome = await self._suggested(pursuit, SuggestBody(words=words), deadline_s)
+            replies = outcome.replies
+        return meant(query, replies, fields)
 
     # --- checks ---
 
-    def _pursue(self, request: SearchRequest, now: float) -> Pursuit:
+    def _pursue(self, request: SearchRequest, now: float, collection: str | None = None) -> Pursuit:
         cursor = None if request.cursor is None else read(request.cursor)
-        view = self.fleet.view() if cursor is None else self.fleet.views.get(cursor.generation)
-        if cursor is not None and view is None:
-            detail = f"generation {cursor.generation!r:.40} is held no more: search again"
-            raise Gone("cursor", detail)
+        name = self.fleet.named(collection)
+        view = self.fleet.view(name) if cursor is None else self._continued(cursor, name)
         if view is None:
-            raise NoShards("no leaf that holds anything is connected")
-        self.budget.fit(len(view.replicas))
-        self.probation.look(view.replicas, now)
+            raise NoShards(self.fleet.lacking)
+        self.fan_out.begin(view, now)
         timeout_ms = request.timeout_ms or self.settings.timeout_ms
         self._requests += 1
         tracing.query_number.set(self._requests)
@@ -346,6 +285,16 @@ class Searches:
         if cursor is not None:
             pursuit.position, pursuit.asked = cursor.position, cursor.asked
         return pursuit
+
+    def _continued(self, cursor: Cursor, collection: str) -> View:
+        """Return the view that a cursor goes on in, of a collection. Raises BadRequest or Gone."""
+        generation, views = cursor.generation, self.fleet.views
+        if generation in views.get(collection, ()):
+            return views[collection][generation]
+        others = [name for name, known in views.items() if generation in known]
+        if others:
+            raise BadRequest("cursor", f"belongs to the collection {others[0]!r}")
+        raise Gone("cursor", f"generation {generation!r:.40} is held no more: search again")
 
     def _query(self, pursuit: Pursuit, likeness: Query | None) -> Query:
         reading = understood(pursuit.request, pursuit.view.card.fields, likeness)
@@ -363,7 +312,7 @@ class Searches:
         if pursuit.refused_as("bad_query"):
             raise BadRequest("query" if pursuit.request.q is None else "q", detail)
         if pursuit.refused_as("busy"):
-            raise Overloaded("every leaf pushed back", RETRY_AFTER_S)
+            raise Overloaded("every leaf pushed back", pursuit.retry_after_s)
         nothing = answer.search_body(pursuit, NOTHING_FOUND, {})
         reasons = set(outcome.missing.values())
         detail = f"no shard has answered: {', '.join(sorted(reasons))} {detail}".rstrip()
@@ -385,7 +334,8 @@ class Searches:
         if pursuit.searched and pursuit.searched >= wanted * pursuit.view.documents:
             return
         if pursuit.refused_as("busy") and set(pursuit.missing.values()) == {"refused"}:
-            raise Overloaded("leaves pushed back; too little was searched", RETRY_AFTER_S)
+            detail = "leaves pushed back; too little was searched"
+            raise Overloaded(detail, pursuit.retry_after_s)
         detail = (
             f"{pursuit.searched} of {pursuit.view.documents} documents were searched; "
             f"min_coverage asks for {wanted:g}"

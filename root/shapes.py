@@ -55,13 +55,18 @@ class Sketch(NamedTuple):
     patterns: int
 
 
-def subject_of(query: Query, depth: int, body: bytes, selection: str = "") -> Subject:
+def subject_of(
+    query: Query, depth: int, body: bytes, selection: str = "", collection: str = ""
+) -> Subject:
     """Return what is to be known of a query; ``body`` is the whole of it, encoded, and
-    ``selection`` describes what it filters, sorts and counts by.
+    ``selection`` describes what it filters, sorts and counts by. The same query of another
+    collection is another one.
     """
     sketch = sketched(query)
     shape = shape_of(sketch, depth) + selection
-    return Subject(_key(shape.encode()), _key(body), is_dangerous(sketch, depth), shape)
+    within = f"{collection}:".encode()
+    dangerous = is_dangerous(sketch, depth)
+    return Subject(_key(within + shape.encode()), _key(within + body), dangerous, shape)
 
 
 def shape_of(sketch: Sketch, depth: int) -> str:

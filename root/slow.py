@@ -37,6 +37,7 @@ class SlowQuery:
     """
 
     number: int
+    collection: str
     trace_id: str | None
     arrived_s: float
     took_s: float
@@ -93,6 +94,7 @@ class SlowQueries:
 def _slow(pursuit: Pursuit, took_s: float) -> SlowQuery:
     return SlowQuery(
         number=pursuit.number,
+        collection=pursuit.view.collection,
         trace_id=pursuit.trace.trace_id if pursuit.trace else None,
         arrived_s=pursuit.arrived_s,
         took_s=took_s,
@@ -109,6 +111,7 @@ def _times_of(phase: Phase) -> tuple[str, float, float, Sequence[Attempt]]:
 def _described(slow: SlowQuery, now: float) -> dict[str, Any]:
     return {
         "number": slow.number,
+        "collection": slow.collection,
         "trace_id": slow.trace_id,
         "seconds_ago": round(now - slow.arrived_s, 3),
         "took_ms": milliseconds(slow.took_s),

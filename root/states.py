@@ -31,7 +31,9 @@ class GenerationState(msgspec.Struct, frozen=True):
 
 
 class LeafState(msgspec.Struct, frozen=True):
-    """A leaf and the connection to it; null where it has not said hello yet."""
+    """A leaf and the connection to it; null where it is not connected. ``pid`` is the process that
+    it was when it last said hello.
+    """
 
     leaf: str
     url: str
@@ -46,9 +48,29 @@ class LeafState(msgspec.Struct, frozen=True):
     latency_ms: float
 
 
-class TopologyAnswer(msgspec.Struct, frozen=True):
-    """Leaves, generations, and who holds what."""
+class CollectionState(msgspec.Struct, frozen=True):
+    """A collection, the generation that is searched, and its shards that no connected leaf has."""
 
+    collection: str
+    generation: str | None
+    documents: int
+    shards: int
+    uncovered: list[int]
+
+
+class CollectionsAnswer(msgspec.Struct, frozen=True):
+    """All there are. The first is that of requests which name none."""
+
+    collections: list[CollectionState]
+
+
+class TopologyAnswer(msgspec.Struct, frozen=True):
+    """Leaves, the generations of a collection, and who holds what of it; and the names of all
+    collections.
+    """
+
+    collection: str
+    collections: list[str]
     generation: str | None
     documents: int
     fields: list[Field]
@@ -64,11 +86,13 @@ class Alive(msgspec.Struct, frozen=True):
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """Whether every shard has a live replica; if not, what lacks."""
+    """Whether every shard has a live replica; if not, what lacks: shards by collection, or null
+    where nothing is held of it.
+    """
 
     ready: bool
     detail: str | msgspec.UnsetType = msgspec.UNSET
-    shards: list[int] | msgspec.UnsetType = msgspec.UNSET
+    uncovered: dict[str, list[int] | None] | msgspec.UnsetType = msgspec.UNSET
 
 
 # --- what hedging does, what was slow ----------------------------------------------------
@@ -123,6 +147,7 @@ class SlowSearch(msgspec.Struct, frozen=True):
     """A search that was among the slowest of its minute, with its race."""
 
     number: int
+    collection: str
     trace_id: str | None
     seconds_ago: float
     took_ms: float
@@ -219,12 +244,15 @@ class LiveTrouble(msgspec.Struct, frozen=True):
 
 
 class LiveLeaf(msgspec.Struct, frozen=True):
-    """A leaf and its state; ``latency_ms`` is the smoothed time of a leg there."""
+    """A leaf and its state; ``latency_ms`` is the smoothed time of a leg there, ``legs`` are those
+    that it answered in the last minute.
+    """
 
     leaf: str
     url: str
     state: Literal["well", "probation", "lost"]
     latency_ms: float | None
+    legs: int
     in_flight: int
     shards: int
     problem: str | None
@@ -234,10 +262,7 @@ class LiveLeaf(msgspec.Struct, frozen=True):
 class LiveAnswer(msgspec.Struct, frozen=True):
     """The state of a root and its last minute."""
 
-    generation: str | None
-    documents: int
-    shards: int
-    uncovered: list[int]
+    collections: list[CollectionState]
     in_flight: int
     minute: LiveMinute
     hedging: LiveHedging

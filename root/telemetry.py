@@ -72,12 +72,51 @@ class Telemetry:
         self.registry.register(_Collector(fleet, searches))
         self.registry.register(_PulseCollector(pulse))
 
+    def in_work(self, requests: int) -> None:
+        """So many requests are in work."""
+        self.in_flight.set(requests)
+
+    def rejected(self, route: str, reason: str) -> None:
+        """A request got an error instead of an answer."""
+        self.rejections.labels(route, reason).inc()
+
+    def answered_in_part(self) -> None:
+        """A shard was missing in an answer."""
+        self.partial.inc()
+
+    def ended(self, route: str, status: int) -> None:
+        """A request is over."""
+        self.requests.labels(route, str(status)).inc()
+
+    def took(self, route: str, seconds: float) -> None:
+        """A request took so long from its arrival to its answer."""
+        self.seconds.labels(route).observe(seconds)
+
     async def keep_time(self) -> None:
         """Measure the lateness of the event loop until cancelled."""
         while True:
             self.pulse.expect(BEAT_S)
             await asyncio.sleep(BEAT_S)
             self.pulse.beat()
+
+
+class Unwatched(Telemetry):
+    """Counts no request: for a root whose metrics nobody is to read."""
+
+    def in_work(self, requests: int) -> None:
+        """Nothing."""
+
+    def rejected(self, route: str, reason: str) -> None:
+        """Nothing."""
+
+    def answered_in_part(self) -> None:
+        """Nothing."""
+
+    def ended(self, route: str, status: int) -> None:
+        """Nothing."""
+
+    def took(self, route: str, seconds: float) -> None:
+        """Nothing."""
 
 
 class _PulseCollector:
@@ -197,11 +236,11 @@ class _Collector:
         trigger = GaugeMetricFamily(
             "hedgerow_hedge_trigger_seconds",
             "After how long an attempt of a query class counts as late by the default policy.",
-            labels=["query_class"],
+            labels=["collection", "query_class"],
         )
-        for name, delay_s in searches.triggers().items():
+        for of, delay_s in searches.fan_out.triggers().items():
             if delay_s < NEVER_S:
-                trigger.add_metric([name], delay_s)
+                trigger.add_metric(of, delay_s)
         yield trigger
         yield from self._rehearsal()
 
@@ -251,19 +290,23 @@ class _Collector:
         return resting
 
     def _index(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily(
+        uncovered = GaugeMetricFamily(
             "hedgerow_root_shards_uncovered",
             "Shards of the generation in use without a connected leaf.",
-            value=len(self._fleet.uncovered or ()),
+            labels=["collection"],
         )
+        for collection, view in self._fleet.in_use.items():
+            uncovered.add_metric([collection], len(view.uncovered))
+        yield uncovered
         documents = GaugeMetricFamily(
             "hedgerow_root_generation_documents",
             "Documents of each generation that leaves hold; those of the one in use are searched.",
-            labels=["generation", "in_use"],
+            labels=["collection", "generation", "in_use"],
         )
-        for name, view in self._fleet.views.items():
-            in_use = "true" if view is self._fleet.current else "false"
-            documents.add_metric([name, in_use], view.documents)
+        for collection, views in self._fleet.views.items():
+            for name, view in views.items():
+                in_use = "true" if view is self._fleet.view(collection) else "false"
+                documents.add_metric([collection, name, in_use], view.documents)
         yield documents
 
     def _leaves(self) -> Iterator[Metric]:

@@ -145,8 +145,11 @@ def live(state: LiveAnswer) -> RenderableType:
     for column in table.columns[1:]:
         column.justify = "right"
     said = [_spent(minute, hedging)]
-    if state.uncovered:
-        said.append(f"no connected leaf has shards {', '.join(map(str, state.uncovered))}")
+    said += [
+        f"{each.collection}: no connected leaf has shards {', '.join(map(str, each.uncovered))}"
+        for each in state.collections
+        if each.uncovered
+    ]
     return Group(Text(_busy(state)), table, *map(Text, said), leaves(state.leaves))
 
 
@@ -154,7 +157,9 @@ def _busy(state: LiveAnswer) -> str:
     minute = state.minute
     rate = minute.requests.count / minute.seconds if minute.seconds else 0.0
     now = f"{rate:,.1f} requests a second, {state.in_flight} in work"
-    return f"{now}; {state.documents:,} documents in {state.shards} shards"
+    documents = sum(each.documents for each in state.collections)
+    shards = sum(each.shards for each in state.collections)
+    return f"{now}; {documents:,} documents in {shards} shards"
 
 
 def _spent(minute: LiveMinute, hedging: LiveHedging) -> str:

@@ -1,5 +1,8 @@
 """Who holds what: built from what the leaves say in their hellos, and from nothing else.
 
+A fleet serves collections, each with generations of its own. Generations have names that no two
+builds share, so legs are about a generation and need not say of which collection.
+
 A ``View`` is immutable: a query that has one keeps it, and with it its generation, whatever
 happens to the fleet meanwhile.
 """
@@ -10,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from index_data.manifest import GenerationCard
+from leaf.protocol import DEFAULT_COLLECTION
 from root.ranking import Leaf
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One generation as one leaf holds it, or last did.
+    """One generation of a collection as one leaf holds it, or last did.
 
     ``leaving``: shards that it is to give up, and how many others are to hold them instead.
     """
@@ -24,6 +28,7 @@ class Held:
     card: GenerationCard
     shards: Sequence[int]
     leaving: Mapping[int, int] = field(default_factory=dict)
+    collection: str = DEFAULT_COLLECTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class View:
 
     card: GenerationCard
     replicas: tuple[tuple[Leaf, ...], ...]
+    collection: str = DEFAULT_COLLECTION
 
     @property
     def documents(self) -> int:
@@ -57,15 +63,15 @@ class View:
 
 
 def views(held: Iterable[Held]) -> dict[str, View]:
-    """Return a view of each generation that is held, oldest first."""
+    """Return a view of each generation that is held of one collection, oldest first."""
     by_generation: dict[str, list[Held]] = {}
     for holding in held:
         by_generation.setdefault(holding.card.generation, []).append(holding)
     return {name: _view(by_generation[name]) for name in sorted(by_generation)}
 
 
-def newest_covered(all_views: dict[str, View]) -> View | None:
-    """Return the newest generation whose every shard is held; else the one held best.
+def newest_covered(all_views: Mapping[str, View]) -> View | None:
+    """Return a collection's newest generation whose every shard is held; else the one held best.
 
     A generation that is still being loaded by some leaves must not replace one that is
     whole; but where nothing is whole, part of the answer beats none.
@@ -84,7 +90,7 @@ def _view(holdings: list[Held]) -> View:
         for shard in holding.shards:
             if not _is_replaced(shard, holding, holdings):
                 replicas[shard].append(holding.leaf)
-    return View(card, tuple(tuple(leaves) for leaves in replicas))
+    return View(card, tuple(tuple(leaves) for leaves in replicas), holdings[0].collection)
 
 
 def _is_replaced(shard: int, holding: Held, holdings: list[Held]) -> bool:

@@ -131,6 +131,26 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not [link for link in local if not (page.parent / link).exists()]
 
 
+def test_the_map_names_files_that_there_are() -> None:
+    """What to change, where it is, and what tests it."""
+    rows = re.findall(r"(?m)^\| .* \|$", section(read("architecture.md"), "Where to look"))
+    assert len(rows) > 10
+    for row in rows:
+        *_, code, tests, _ = row.split("|")
+        named = re.findall(r"`([^`]+)`", code + tests)
+        assert named or row == rows[0]
+        assert not [name for name in named if not (REPOSITORY / name).exists()]
+
+
+def test_shell_commands_are_quoted() -> None:
+    """What a shell would take for something else than text stands in quotes."""
+    for page in PAGES:
+        commands = re.findall(r"(?m)^\$? ?(curl .*)$", page.read_text(encoding="utf-8"))
+        for command in commands:
+            bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", command)
+            assert not re.search(r"[?&*\[\]{}'\"]", bare), (page.name, command)
+
+
 def test_every_make_target_exists() -> None:
     """The targets that the documents name are in the Makefile."""
     pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]

@@ -12,7 +12,7 @@ import click
 
 from bench import corpus, realtime
 from bench.client import connected
-from bench.experiments import agree, chaos, fanout, search
+from bench.experiments import agree, chaos, leg_cost, search
 from bench.fleet import Fleet, FleetError, Shape, running
 from bench.options import Command, Refused, common_options, publish
 from bench.queries import begun, every_kind, mixed, vocabulary
@@ -29,38 +29,55 @@ def index_option(command: Command) -> Command:
     )(command)
 
 
-@click.command("fanout")
+@click.command("leg-cost")
 @common_options
 @click.option("--shards", type=click.IntRange(1, 10_000), default=100, show_default=True)
 @click.option("--leaves", type=click.IntRange(1, 64), default=4, show_default=True)
-def fanout_command(
+def leg_cost_command(
     seed: int, quick: bool, json_path: Path | None, shards: int, leaves: int
 ) -> None:
     """The cost of a leg: the whole path, a POST a leg, and bare sockets."""
-    plan = fanout.Plan(rounds=2, legs=200, warm_up_legs=100) if quick else fanout.Plan()
-    growth = () if quick else fanout.GROWTH
+    plan = leg_cost.Plan(rounds=2, legs=200, warm_up_legs=100) if quick else leg_cost.Plan()
+    growth = () if quick else leg_cost.GROWTH
     try:
-        results = realtime.run(fanout.run(shards, growth, leaves, plan, seed))
+        results = realtime.run(leg_cost.run(shards, growth, leaves, plan, seed))
     except FleetError as error:
         raise Refused(str(error)) from error
-    publish("fanout", seed, json_path, results, fanout.show)
+    publish("leg-cost", seed, json_path, results, leg_cost.show)
 
 
 @click.command("search")
 @common_options
 @index_option
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), default=100, show_default=True)
+@click.option(
+    "--documents",
+    type=click.IntRange(1000, 10_000_000),
+    help="Build an index of so many short documents instead of pydocs.",
+)
+@click.option("--facets", is_flag=True, help="Filter and count as well; needs --documents.")
 def search_command(
-    seed: int, quick: bool, json_path: Path | None, index: Path | None, rate: float
+    seed: int,
+    quick: bool,
+    json_path: Path | None,
+    index: Path | None,
+    rate: float,
+    documents: int | None,
+    facets: bool,
 ) -> None:
     """Queries a second and latencies of the whole system, beside one index in process."""
+    if index is not None and documents is not None:
+        raise Refused("--documents builds an index: not with --index")
+    if facets and documents is None:
+        raise Refused("--facets counts fields that only the index of --documents has")
     plan = search.Plan(rate_per_s=rate)
     if quick:
         plan = search.Plan(rounds=1, requests=50, clients=4, rate_per_s=50, open_s=1)
-    with fleet_on(index) as (fleet, folder):
+    with _short_documents(documents, seed) as made, fleet_on(made or index) as (fleet, folder):
         queries = realtime.run(draw(fleet, folder, seed, 50 if quick else 1000))
-        reference = Reference(folder)
-        result = realtime.run(search.run(fleet, queries, reference, plan, seed))
+        selection = search.COUNTED if facets else None
+        run = search.run(fleet, queries, Reference(folder), plan, seed, selection)
+        result = realtime.run(run)
     publish("search", seed, json_path, result, search.show)
 
 
@@ -129,6 +146,19 @@ def chaos_command(
 
 
 @contextmanager
+def _short_documents(count: int | None, seed: int) -> Iterator[Path | None]:
+    """An index of so many, if any."""
+    if count is None:
+        yield None
+        return
+    try:
+        with corpus.short_documents(count, seed) as folder:
+            yield folder
+    except (IndexDataError, FleetError) as error:
+        raise Refused(str(error)) from error
+
+
+@contextmanager
 def fleet_on(index: Path | None) -> Iterator[tuple[Fleet, Path]]:
     """A running fleet of the usual shape, and its index directory."""
     try:
@@ -146,5 +176,5 @@ async def draw(fleet: Fleet, index: Path, seed: int, count: int) -> list[str]:
     return mixed(words, random.Random(f"{seed}:queries"), count)
 
 
-COMMANDS = (fanout_command, search_command, agree_command, chaos_command)
+COMMANDS = (leg_cost_command, search_command, agree_command, chaos_command)
 """In the order of the help."""

@@ -209,7 +209,11 @@ def _refuse_silence(url: SplitResult) -> None:
     try:
         socket.create_connection((url.hostname or "", port), CONNECT_S_MAX).close()
     except OSError as error:
-        raise Refused(f"nobody answers at {url.netloc}: {error}") from error
+        why = (error.strerror or "no connection in time").lower()
+        raise Refused(
+            f"nobody answers at {url.netloc} ({why}): start what is to be measured, or name "
+            "another URL"
+        ) from error
 
 
 COMMANDS = (load_command,)

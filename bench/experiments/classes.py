@@ -29,8 +29,6 @@ from bench import report
 from bench.driver import Call, Driver, Tally, drive
 from bench.experiments.saturation import AHEAD_S, arrivals, closed, percentile_ms
 
-RATIO_WANTED: Final = 1.5
-
 LONG_SHARE: Final = 0.05
 BATCH_ASKS: Final = 64
 """Batch asks under way: whenever a worker looks, there is some."""

@@ -43,6 +43,9 @@ class Run(NamedTuple):
 
 
 SIMULATED: Final = ("--simulate",)
+SOME_LOADS: Final = tuple(
+    part for load in ("0.2", "0.5", "0.7", "0.8", "0.9", "1", "1.2") for part in ("--load", load)
+)
 
 RUNS: Final[Mapping[str, Sequence[Run]]] = {
     "fit": [Run("fit", (), ("--queries", "4000"))],
@@ -65,8 +68,22 @@ RUNS: Final[Mapping[str, Sequence[Run]]] = {
     ],
     "together": [Run("together", (), ("--scale", "0.2")), Run("together-simulated", SIMULATED)],
     "pressure": [Run("pressure", (), ("--seconds", "8"))],
-    "fanout": [Run("fanout")],
-    "search": [Run("search", (), ("--rate", "50"))],
+    "leg-cost": [Run("leg-cost", (), ("--quick",))],
+    "fan-out": [Run("fan-out", (), ("--simulate", "--quick"))],
+    "search": [
+        Run("search", (), ("--quick",)),
+        Run(
+            "search-counted",
+            ("--documents", "200000", "--facets", "--rate", "30"),
+            ("--documents", "5000", "--facets", "--quick"),
+        ),
+    ],
+    "watching": [Run("watching", (), ("--rounds", "6"))],
+    "blind-spot": [Run("blind-spot", (), ("--seconds", "4"))],
+    "capacity": [
+        Run("capacity", (), (*SOME_LOADS, "--seconds", "1")),
+        Run("capacity-simulated", SIMULATED, (*SIMULATED, *SOME_LOADS, "--seconds", "3")),
+    ],
     "agree": [Run("agree", (), ("--queries", "200"))],
     "chaos": [Run("chaos", ("--rate", "100"), ("--rate", "50"))],
     "simulate": [Run("simulate", (), ("--queries", "1000"))],

@@ -159,16 +159,6 @@ class _Trip:
             self._legs.sort()
             self._sorted = True
         self._next_s = -math.inf
-        self._deliver()
-        self._flight.settle()
-        if self._ended == len(self._legs):
-            self._on_end(self._flight)
-        else:
-            self._next_s = self._legs[self._ended][0]
-            self._agenda.enter(self._next_s, self)
-
-    def _deliver(self) -> None:
-        """Hand over what has ended by now."""
         legs, flight, ended, now = self._legs, self._flight, self._ended, self._loop.time()
         while ended < len(legs) and legs[ended][0] <= now:
             attempt = legs[ended][2]
@@ -180,3 +170,9 @@ class _Trip:
             else:
                 flight.replied(attempt, ANSWER)
         self._ended = ended
+        flight.settle()
+        if self._ended == len(self._legs):
+            self._on_end(flight)
+        else:
+            self._next_s = self._legs[self._ended][0]
+            self._agenda.enter(self._next_s, self)

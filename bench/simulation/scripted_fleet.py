@@ -61,6 +61,7 @@ def _account(channel: Channel, attempt: Attempt) -> None:
     """Add up what a leg took, as seen here and as reported."""
     channel.seen_s += asyncio.get_running_loop().time() - attempt.sent_s
     channel.reported_us += attempt.queue_us + attempt.service_us
+    channel.answered += 1
 
 
 class ScriptedFleet(Fleet):
@@ -125,6 +126,10 @@ class ScriptedFleet(Fleet):
         quiet_from_s = self._by_url[leaf.name].quiet_from_s
         return min(quiet_from_s, asyncio.get_running_loop().time())
 
+    def held_by(self, leaf: Leaf, number: int) -> list[Held]:
+        """Return what a leaf says it holds."""
+        return [Held(leaf, self._generation, self._holdings[number])]
+
     def disconnect(self, number: int, reason: FailureReason = "gone") -> None:
         """Lose the connection to a leaf: what it owes fails, and it is asked no more."""
         channel = self._channels[number]
@@ -139,9 +144,10 @@ class ScriptedFleet(Fleet):
         channel = self._channels[number]
         self.leaves[number].quiet_from_s = math.inf
         name, domain = f"leaf-{number}", self._domains[number]
-        channel.hello = LeafHello(PROTOCOL_VERSION, name, domain, pid=1, holdings=(), workers=1)
-        held = Held(channel.leaf, self._generation, self._holdings[number])
-        channel.held = [] if empty_handed else [held]
+        channel.hello = LeafHello(PROTOCOL_VERSION, name, domain, pid=1, collections={}, workers=1)
+        held = self.held_by(channel.leaf, number)
+        channel.collections = tuple(dict.fromkeys(each.collection for each in held))
+        channel.held = [] if empty_handed else held
         self.leaves[number].empty_handed = empty_handed
         channel.problem = ""
         self._changed(channel)

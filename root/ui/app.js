@@ -4,6 +4,7 @@ import { byId, count } from "./dom.js";
 import { leaveLive, enterLive } from "./live.js";
 import { startSearch } from "./search.js";
 import { knowLeaves } from "./leaves.js";
+import { offerCollections } from "./collection.js";
 
 const TITLES = { search: "Hedgerow", live: "Live – Hedgerow" };
 
@@ -31,6 +32,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 
 const topology = await knowLeaves();
 if (topology) {
+  offerCollections(topology);
   byId("index").textContent =
     `${count(topology.documents)} documents, ${topology.shards.length} shards, ${topology.leaves.length} leaves`;
 }

@@ -5,6 +5,7 @@ import { el, ms } from "./dom.js";
 const SECONDS = 60;
 const DENSE = 48;
 const SLOW = 3; // as root/probation.py has it
+const LEGS_MIN = 20; // the smoothed time is that of about so many: of fewer it may be old, or chance
 const SHADES = [1.5, SLOW, 10];
 const STATES = {
   well: { sign: "●", words: "well" },
@@ -16,20 +17,25 @@ export function heatMap() {
   const node = el("ul", { class: "leaves" });
   const tiles = new Map();
 
-  // Returns the slowest leaf, if it stands out.
+  // Returns the leaves, each with how many times the median it takes: null where nobody knows.
   function draw(leaves) {
     node.classList.toggle("dense", leaves.length > DENSE);
-    const median = middle(leaves.filter((leaf) => leaf.state === "well").map((leaf) => leaf.latency_ms));
-    let worst = null;
-    for (const leaf of leaves) {
-      const times = leaf.latency_ms === null || !median ? null : leaf.latency_ms / median;
+    const known = leaves.filter((leaf) => leaf.latency_ms !== null && leaf.legs >= LEGS_MIN);
+    const median = middle(known.filter((leaf) => leaf.state === "well").map((leaf) => leaf.latency_ms));
+    const judged = leaves.map((leaf) => ({ ...leaf, times: known.includes(leaf) && median ? leaf.latency_ms / median : null }));
+    for (const leaf of judged) {
       if (!tiles.has(leaf.url)) tiles.set(leaf.url, tile(node));
-      tiles.get(leaf.url)(leaf, times);
-      if (times >= SLOW && !(worst?.times > times)) worst = { ...leaf, times };
+      tiles.get(leaf.url)(leaf);
     }
-    return worst;
+    return judged;
   }
   return { node, draw };
+}
+
+// The slowest of the leaves with traffic, if it stands out.
+export function slowest(judged) {
+  const slow = judged.filter((leaf) => leaf.state === "well" && leaf.times >= SLOW);
+  return slow.sort((a, b) => b.times - a.times)[0];
 }
 
 function middle(values) {
@@ -37,8 +43,8 @@ function middle(values) {
   return sorted[(sorted.length - 1) >> 1];
 }
 
-function shade(leaf, times) {
-  if (leaf.state === "lost") return "lost";
+function shade({ state, times }) {
+  if (state === "lost") return "lost";
   return String(SHADES.filter((limit) => times >= limit).length);
 }
 
@@ -52,12 +58,12 @@ function tile(list) {
   const strip = el("span", { class: "leaf-strip", "aria-hidden": "true" });
   const node = el("li", { class: "leaf" }, name, figure, state, flight, notice, strip);
   list.append(node);
-  return (leaf, times) => {
-    past.push(shade(leaf, times));
+  return (leaf) => {
+    past.push(shade(leaf));
     if (past.length > SECONDS) past.shift();
     node.dataset.heat = past.at(-1);
     node.dataset.state = leaf.state;
-    node.title = [leaf.url, `${leaf.shards} shards`, leaf.problem, leaf.notice].filter(Boolean).join("\n");
+    node.title = [leaf.url, `${leaf.shards} shards`, `${leaf.legs} legs in the last minute`, leaf.problem, leaf.notice].filter(Boolean).join("\n");
     name.textContent = leaf.leaf.replace(/^https?:\/\//, "");
     figure.replaceChildren(ms(leaf.latency_ms), leaf.latency_ms === null ? "" : el("span", { class: "unit" }, " ms"));
     state.textContent = `${STATES[leaf.state].sign} ${STATES[leaf.state].words}`;

@@ -1,5 +1,7 @@
 // The leaves' names: attempts name their leaf by its address.
 
+import { within } from "./collection.js";
+
 const names = new Map();
 
 export function nameOf(address) {
@@ -12,7 +14,7 @@ export function learnNames(leaves) {
 
 export async function knowLeaves() {
   try {
-    const answer = await fetch("topology");
+    const answer = await fetch(within("topology"));
     const topology = await answer.json();
     learnNames(topology.leaves);
     return topology;

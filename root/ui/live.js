@@ -3,7 +3,7 @@
 import { byId, count, el, ms, percent } from "./dom.js";
 import { distribution, strip } from "./charts.js";
 import { learnNames } from "./leaves.js";
-import { heatMap } from "./heat.js";
+import { heatMap, slowest } from "./heat.js";
 import { load, troubles } from "./trouble.js";
 
 const RETRY_MS = 10000;
@@ -84,7 +84,7 @@ function build() {
     el(
       "div",
       { class: "panels" },
-      panel("Leaves", "Time of a leg, smoothed. The shade says how many times the fleet's median that is; the strip is the last minute.", made.leaves.node),
+      panel("Leaves", "Time of a leg, smoothed. The shade says how many times the fleet's median that is, of leaves that were asked enough in the last minute; the strip is the last minute.", made.leaves.node),
       panel("When so many leaves of a query have answered", "From the start of its fan-out, measured at the root, last minute.", table, made.tailNote),
       panel("What requests took", "From arrival to answer, last minute.", made.distribution),
       panel("Hedging against its budget", "Attempts beyond one a leg, last minute.", made.hedging),
@@ -100,36 +100,46 @@ function build() {
 function draw(snapshot) {
   const { minute, hedging, leaves } = snapshot;
   learnNames(leaves);
-  const worst = panels.leaves.draw(leaves);
+  const judged = panels.leaves.draw(leaves);
   panels.figures.replaceChildren(...figures(snapshot));
   panels.table.replaceChildren(...Object.entries(ROWS).map(([name, words]) => tableRow(words, minute.fan_outs[name])));
-  panels.tailNote.textContent =
-    snapshot.shards < SHARDS_FOR_95 ? `95 % of ${snapshot.shards} shards are all of them.` : "";
+  const shards = Math.max(0, ...snapshot.collections.map((collection) => collection.shards));
+  panels.tailNote.textContent = shards < SHARDS_FOR_95 ? `95 % of ${shards} shards are all of them.` : "";
   panels.distribution.replaceChildren(...distribution(minute.distribution, minute.requests));
   panels.hedging.replaceChildren(...budget(minute, hedging));
   panels.troublePanel.hidden = !snapshot.trouble;
   if (snapshot.trouble) panels.trouble.replaceChildren(...troubles(snapshot.trouble, leaves, panels.trouble));
-  judge(snapshot, worst);
+  judge(snapshot, judged);
 }
 
 // One sentence: what somebody who has just come wants to know.
-function judge({ uncovered, leaves, minute, generation }, worst) {
-  const lost = leaves.filter((leaf) => leaf.state === "lost");
-  if (!generation) return say("bad", "No leaf that holds anything is connected.");
-  if (uncovered.length) return say("bad", `No live replica of shard ${uncovered.join(", ")}: answers are incomplete.`);
-  const sentences = lost.map((leaf) => `${short(leaf)} is lost: ${leaf.problem}.`);
-  if (worst) {
-    const probation = worst.state === "probation" ? ", and on probation" : "";
-    sentences.push(`${short(worst)} is slow: ${ms(worst.latency_ms)} ms a leg, ${worst.times.toFixed(0)} times the fleet's median${probation}.`);
-  }
+function judge({ collections, minute }, leaves) {
+  const inState = (state) => leaves.filter((leaf) => leaf.state === state);
+  if (!collections.some(({ generation }) => generation)) return say("bad", "No leaf that holds anything is connected.");
+  const lacking = collections.map((one) => lacks(one, collections.length > 1)).filter(Boolean);
+  if (lacking.length) return say("bad", `${lacking.join(" ")} Answers are incomplete.`);
+  const sentences = inState("lost").map((leaf) => `${short(leaf)} is lost: ${leaf.problem}.`);
+  sentences.push(...inState("probation").map((leaf) => `${short(leaf)} is on probation${pace(leaf)}. It gets nothing but probes until they are as quick as its peers' legs.`));
+  const slow = slowest(leaves);
+  if (slow) sentences.push(`${short(slow)} is slow${pace(slow)}.`);
   if (sentences.length) return say("warn", sentences.join(" "));
   if (!minute.requests.count) return say("quiet", "All leaves are well. Nobody has searched in the last minute.");
   return say("good", "All leaves are well, and none stands out.");
 }
 
+// What a collection lacks, in a sentence; nothing, if it is whole.
+function lacks({ collection, generation, uncovered }, named) {
+  const of = named ? ` of ${collection}` : "";
+  if (!generation) return `No connected leaf holds anything${of}.`;
+  return uncovered.length ? `No live replica of shard ${uncovered.join(", ")}${of}.` : "";
+}
+const pace = ({ latency_ms: latency, times }) => (times === null ? "" : `: ${ms(latency)} ms a leg, ${times.toFixed(times < 10 ? 1 : 0)} times the fleet's median`);
+
 const short = (leaf) => leaf.leaf.replace(/^https?:\/\//, "");
 
-function figures({ minute, in_flight: inFlight, uncovered, shards, leaves }) {
+function figures({ minute, in_flight: inFlight, collections, leaves }) {
+  const shards = collections.reduce((sum, collection) => sum + collection.shards, 0);
+  const uncovered = collections.reduce((sum, collection) => sum + collection.uncovered.length, 0);
   const { first, extra } = minute.attempts;
   const rate = minute.seconds ? minute.requests.count / minute.seconds : 0;
   const well = leaves.filter((leaf) => leaf.state === "well").length;
@@ -139,7 +149,7 @@ function figures({ minute, in_flight: inFlight, uncovered, shards, leaves }) {
     ["p99", ms(minute.requests.p99), "ms"],
     ["in work", count(inFlight), null],
     ["extra attempts", first ? percent(extra / first) : "–", null],
-    ["shards live", `${shards - uncovered.length}/${shards}`, null],
+    ["shards live", `${shards - uncovered}/${shards}`, null],
     ["leaves well", `${well}/${leaves.length}`, null],
   ];
   return all.map(([name, value, unit]) =>

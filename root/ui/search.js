@@ -1,6 +1,7 @@
 // The search view: the form, the hits, and beside them the race that found them.
 
 import { byId, count, el, ms, plural, rootCan } from "./dom.js";
+import { carried, within } from "./collection.js";
 import { highlighted } from "./highlight.js";
 import { suggest } from "./suggest.js";
 import { waterfall } from "./waterfall.js";
@@ -16,6 +17,7 @@ const EXAMPLES = ["parse json", '"context manager"', "name:open", "+thread -lock
 
 let asked = null;
 let counted = []; // fields whose values are counted
+let kept = []; // the filter, which stays from one query to the next until somebody takes it off
 
 export function startSearch(topology) {
   byId("form").addEventListener("submit", (event) => {
@@ -37,7 +39,7 @@ function offerExamples(topology) {
 }
 
 function linkTo(q, text = q) {
-  const href = address(q, 0);
+  const href = address(q, 0, kept);
   const click = (event) => {
     event.preventDefault();
     go(q, 0);
@@ -46,7 +48,7 @@ function linkTo(q, text = q) {
 }
 
 function address(q, offset, filter = []) {
-  const parameters = new URLSearchParams({ q });
+  const parameters = new URLSearchParams({ ...carried, q });
   if (offset) parameters.set("offset", offset);
   if (filter.length) parameters.set("filter", JSON.stringify(filter));
   return `./?${parameters}`;
@@ -58,6 +60,7 @@ function fromAddress() {
   const offset = Number(parameters.get("offset")) || 0;
   byId("q").value = q;
   if (q) ask(q, offset, conditions(parameters.get("filter")));
+  else keep(q, []);
 }
 
 function conditions(text) {
@@ -69,7 +72,7 @@ function conditions(text) {
   }
 }
 
-function go(q, offset, filter = []) {
+function go(q, offset, filter = kept) {
   if (!q) return;
   byId("q").value = q;
   history.pushState(null, "", address(q, offset, filter));
@@ -79,12 +82,13 @@ function go(q, offset, filter = []) {
 async function ask(q, offset, filter) {
   asked?.abort();
   asked = new AbortController();
+  keep(q, filter);
   const parameters = new URLSearchParams({ q, k: PAGE, offset, trace: "1" });
   if (filter.length) parameters.set("filter", JSON.stringify(filter));
   if (counted.length) parameters.set("facets", JSON.stringify(Object.fromEntries(counted.map(counting))));
   byId("answer").setAttribute("aria-busy", "true");
   try {
-    const response = await fetch(`search?${parameters}`, { signal: asked.signal });
+    const response = await fetch(within(`search?${parameters}`), { signal: asked.signal });
     const body = await response.json();
     show({ q, offset, filter }, response, body);
   } catch (error) {
@@ -117,7 +121,7 @@ function show(search, response, body) {
   byId("answer").hidden = false;
   byId("status").replaceChildren(...summary(body));
   byId("missing").replaceChildren(...missing(body), ...warned(body.warnings));
-  byId("facets").replaceChildren(...chosen(search), ...facets(body.facets ?? {}, search));
+  byId("facets").replaceChildren(...facets(body.facets ?? {}, search));
   byId("hits").start = search.offset + 1;
   byId("hits").replaceChildren(...body.hits.map(hit));
   byId("pages").replaceChildren(...pages(search, body));
@@ -184,11 +188,17 @@ function keepTo(field, value, { q, filter }) {
   return el("button", { type: "button", class: "link", onclick: () => go(q, 0, narrowed) }, String(value));
 }
 
-function chosen({ q, filter }) {
+// Whatever comes of a query, its filter is seen, and can be taken off.
+function keep(q, filter) {
+  kept = filter;
+  byId("chosen").replaceChildren(...chosen(q, filter));
+}
+
+function chosen(q, filter) {
   if (!filter.length) return [];
   const chips = filter.map((condition) => {
     const rest = filter.filter((one) => one !== condition);
-    const { field, ...is } = condition;
+    const { field, ...is } = condition ?? {}; // of an address, it may be anything
     const words = "equals" in is ? `${field}: ${is.equals}` : `${field}: ${JSON.stringify(is)}`;
     return el("button", { type: "button", class: "plain", "aria-label": `No longer only ${words}`, onclick: () => go(q, 0, rest) }, `${words} ✕`);
   });

@@ -1,5 +1,6 @@
 // Suggestions while typing: a combobox with a list, as the ARIA authoring practices have it.
 
+import { within } from "./collection.js";
 import { count, el } from "./dom.js";
 
 const PAUSE_MS = 120;
@@ -30,7 +31,7 @@ export function suggest(input, list, choose) {
     if (!prefix) return close();
     asked = new AbortController();
     try {
-      const answer = await fetch(`suggest?${new URLSearchParams({ prefix, k: SHOWN })}`, { signal: asked.signal });
+      const answer = await fetch(within(`suggest?${new URLSearchParams({ prefix, k: SHOWN })}`), { signal: asked.signal });
       const body = answer.ok ? await answer.json() : {};
       open(body.suggestions ?? []);
     } catch {

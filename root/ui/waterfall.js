@@ -94,7 +94,7 @@ function axis(trace, width) {
         style: { left: at(phase.started_ms), width: at(phase.decided_ms - phase.started_ms) },
         title: `${PHASES[phase.phase] ?? phase.phase}: ${ms(phase.started_ms)} to ${ms(phase.decided_ms)} ms`,
       },
-      (100 * (phase.decided_ms - phase.started_ms)) / width < MARK_SHARE ? "" : (PHASES[phase.phase] ?? phase.phase),
+      el("span", { class: "phase-name" }, PHASES[phase.phase] ?? phase.phase),
     ),
   );
   return el(

@@ -13,7 +13,7 @@ from bench.__main__ import main
 def test_slow_queries_are_as_many_as_arithmetic_says(tmp_path: Path) -> None:
     """Within the interval's reach without hedging, and fewer with it; drawn and written."""
     path, picture = tmp_path / "r.json", tmp_path / "r.png"
-    options = ["fan-out", "--quick", "--json", str(path), "--plot", str(picture)]
+    options = ["fan-out", "--simulate", "--quick", "--json", str(path), "--plot", str(picture)]
     done = CliRunner().invoke(main, options, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     points = orjson.loads(path.read_bytes())["points"]

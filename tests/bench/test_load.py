@@ -150,7 +150,7 @@ def said(*options: str) -> str:
         ([NOBODY, "--in-flight", "0"], "'--in-flight'"),
         ([NOBODY, "--replay", "/nowhere"], "'--replay'"),
         ([NOBODY, "--record", "/nowhere/x"], "'--record'"),
-        ([NOBODY], "nobody answers at 127.0.0.1:1"),
+        ([NOBODY], "nobody answers at 127.0.0.1:1 (connection refused): start what is to be"),
     ],
 )
 def test_bad_input_names_the_option(options: list[str], complaint: str) -> None:

@@ -1,4 +1,4 @@
-"""Schedules and the two ways to send."""
+"""Schedules and the ways to send."""
 
 from __future__ import annotations
 
@@ -151,6 +151,24 @@ def test_a_closed_run_sends_as_answers_come() -> None:
 
     assert run(workload.closed_loop(2, 10, send, Recorder())) == pytest.approx(20)
     assert numbers == list(range(10))
+
+
+def test_a_paced_run_is_read_in_two_ways() -> None:
+    """A client that waits sends too late whatever comes due meanwhile: from the intended time
+    those waited, too; from the time of sending only the one that was slow did.
+    """
+
+    async def send(number: int) -> Fate:
+        await asyncio.sleep(1.0 if number == 0 else 0.0)
+        return "complete"
+
+    corrected, uncorrected = Recorder(), Recorder()
+    run(workload.paced_loop(workload.constant(10, 2), 2, send, corrected, uncorrected))
+    assert corrected.summary().requests == uncorrected.summary().requests == 20
+    assert uncorrected.latency_ms(90) < 1.0
+    assert uncorrected.latency_ms(100) == pytest.approx(1000, rel=0.01)
+    waited_ms = [corrected.latency_ms(p) for p in (80, 85, 90, 95, 100)]
+    assert waited_ms == pytest.approx([200, 400, 600, 800, 1000], rel=0.01)
 
 
 def test_a_broken_benchmark_ends_the_run() -> None:

@@ -43,6 +43,30 @@ FAINT: Final = """() => {
   return faint;
 }"""
 
+CLIPPED: Final = """() => {
+  const clipped = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    const text = walker.currentNode.textContent.trim();
+    if (!text || !node.checkVisibility() || node.closest('.unseen, .skip')) continue;
+    const range = document.createRange();
+    range.selectNodeContents(walker.currentNode);
+    const is = range.getBoundingClientRect();
+    for (let n = node; n; n = n.parentElement) {
+      const {overflowX} = getComputedStyle(n);
+      if (overflowX === 'visible' || overflowX === 'auto') continue;
+      const frame = n.getBoundingClientRect();
+      const outside = is.left >= frame.right || is.right <= frame.left
+        || is.top >= frame.bottom - 1 || is.bottom <= frame.top + 1;
+      const inside = is.left >= frame.left - 1 && is.right <= frame.right + 1;
+      if (!outside && !inside) clipped.push(text.slice(0, 30));
+    }
+    if (is.right > document.documentElement.clientWidth) clipped.push(text.slice(0, 30));
+  }
+  return clipped;
+}"""
+
 
 def names(page: Any) -> tuple[int, list[str]]:
     """How many things can be used or need a name, and the roles of those that have none."""
@@ -59,4 +83,10 @@ def names(page: Any) -> tuple[int, list[str]]:
 def faint(page: Any) -> list[str]:
     """Texts with too little contrast, each with its ratio."""
     texts: list[str] = page.evaluate(FAINT)
+    return texts
+
+
+def clipped(page: Any) -> list[str]:
+    """Texts of which a part is cut off."""
+    texts: list[str] = page.evaluate(CLIPPED)
     return texts

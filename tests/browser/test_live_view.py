@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-import time
+import urllib.request
 from typing import Any, Final
 
 import pytest
@@ -63,16 +64,66 @@ def test_the_last_minute_is_in_figures(opened: Opened, fleet: Fleet) -> None:
 
 
 def test_a_view_that_is_left_is_not_told_any_more(opened: Opened, fleet: Fleet) -> None:
-    """Back in the search view, nothing comes; in the live view again, it goes on."""
+    """Going back to the search view ends the stream; in the live view again, it goes on."""
     page = opened("/#live", size=PHONE)
     page.wait_for_selector(".leaf")
-    page.get_by_role("link", name="Search", exact=True).click()
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/live")):
+        page.get_by_role("link", name="Search", exact=True).click()
     page.wait_for_selector("#search-view:not([hidden])")
-    drawn = page.locator("#live").inner_html()
-    time.sleep(2.5)
-    assert page.locator("#live").inner_html() == drawn
     page.get_by_role("link", name="Live", exact=True).click()
     tile(page, "leaf0", "well").wait_for()
+
+
+STREAM: Final = """snapshot => {
+  window.EventSource = class {
+    constructor() { setTimeout(() => this.onmessage({data: snapshot})); }
+    close() {}
+  };
+  location.hash = '#live';
+}"""
+
+
+def told(opened: Opened, fleet: Fleet, *said: dict[str, Any]) -> Any:
+    """The live view of one who is told a single snapshot, with leaves that are said to be so."""
+    with urllib.request.urlopen(f"{fleet.root_url}/live", timeout=10) as answer:
+        snapshot = json.load(answer)
+    leaves = [leaf | so for leaf, so in zip(snapshot["leaves"], said, strict=True)]
+    page = opened("/")
+    page.evaluate(STREAM, json.dumps(snapshot | {"leaves": leaves}))
+    return page
+
+
+@pytest.mark.parametrize(
+    ("leaf", "sentence", "heat"),
+    [
+        (
+            {"state": "probation", "latency_ms": 64.0, "legs": 300},
+            "leaf0 is on probation: 64.0 ms a leg, 32 times the fleet's median.",
+            "3",
+        ),
+        ({"state": "probation", "latency_ms": 3.0, "legs": 30}, "1.5 times the fleet's", "1"),
+        ({"state": "probation", "latency_ms": 64.0, "legs": 3}, "leaf0 is on probation. It", "0"),
+        ({"latency_ms": 64.0, "legs": 20}, "leaf0 is slow: 64.0 ms a leg, 32 times", "3"),
+        ({"latency_ms": 64.0, "legs": 19}, "none stands out", "0"),
+        ({"latency_ms": 5.9, "legs": 300}, "none stands out", "1"),
+    ],
+)
+def test_who_is_slow_or_on_probation_is_said(
+    opened: Opened, fleet: Fleet, leaf: dict[str, Any], sentence: str, heat: str
+) -> None:
+    """In words; of a leaf that has been asked too little, nobody knows how slow it is."""
+    search(fleet, "reed")
+    well = {"state": "well", "latency_ms": 2.0, "legs": 300}
+    page = told(opened, fleet, well | leaf, well, well, well)
+    expect(page.locator("#live-status")).to_contain_text(sentence)
+    assert tile(page, "leaf0").get_attribute("data-heat") == heat
+
+
+def test_a_leaf_without_traffic_accuses_nobody(opened: Opened, fleet: Fleet) -> None:
+    """Where nobody has asked for a minute, old times are not held against a leaf."""
+    old = {"state": "well", "latency_ms": 2.0, "legs": 0}
+    page = told(opened, fleet, old | {"latency_ms": 640.0}, old, old, old)
+    expect(page.locator("#live-status")).to_contain_text("All leaves are well")
 
 
 def test_a_root_that_is_away_is_said(opened: Opened) -> None:

@@ -21,6 +21,8 @@ HEDGE: Final = '.try[data-kind="hedge"][data-fate="won"]'
 LOOK: Final = "bar => getComputedStyle(bar).backgroundImage + getComputedStyle(bar).borderTopStyle"
 """What is left of a bar where no colour is seen."""
 
+REFUSED: Final = {"title": "Bad request", "detail": "there is no field 'colour'"}
+
 NARROW: Final = (360, 740)
 TRIES_MAX: Final = 20
 """A leaf that is slow is hedged at the first or second search, unless it was not asked."""
@@ -105,6 +107,42 @@ def test_facets_count_what_hits_have_and_keep_to_it(opened: Opened) -> None:
     assert everything != f"{wanted} hits"
     page.get_by_role("button", name="No longer only place: shore").click()
     expect(page.locator("#status strong")).to_have_text(everything)
+
+
+def test_a_filter_stays_until_it_is_taken_off(opened: Opened) -> None:
+    """Through another query, through one that finds nothing, and back; it is seen all the time."""
+    page = opened("/?q=heron")
+    page.get_by_role("region", name="place").get_by_role("button", name="shore").click()
+    chip = page.get_by_role("button", name="No longer only place: shore")
+    expect(chip).to_be_visible()
+    for q in ("otter", "zzzzz"):
+        page.get_by_label("Search the index").fill(q)
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(rf"q={q}&filter=.*shore"))
+        expect(chip).to_be_visible()
+    expect(page.locator("#status strong")).to_have_text("Nothing found")
+    page.go_back()
+    expect(page.locator("#status strong")).to_have_text(re.compile(r"^[1-9]\d* hits?$"))
+    expect(page.get_by_role("region", name="place").locator("li")).to_have_count(1)
+    chip.click()
+    expect(page.get_by_role("region", name="place").locator("li")).not_to_have_count(1)
+    assert "filter=" not in page.url
+
+
+def test_a_filter_that_is_refused_can_be_taken_off(opened: Opened) -> None:
+    """It came with the address, and there is no such field."""
+    page = opened("/?q=heron")
+    page.wait_for_selector(".hit")
+    page.route("**/search?*filter=*", lambda route: route.fulfill(json=REFUSED))
+    page.evaluate("history.pushState(null, '', './?q=heron&filter=[null,{\"field\":\"colour\"}]')")
+    page.evaluate("dispatchEvent(new PopStateEvent('popstate'))")
+    expect(page.locator("#status")).to_contain_text("there is no field 'colour'")
+    expect(page.locator("#answer")).to_be_hidden()
+    chips = page.get_by_role("button", name=re.compile("^No longer only "))
+    chips.first.click()
+    expect(chips).to_have_count(1)
+    chips.first.click()
+    expect(page.locator(".hit").first).to_be_visible()
 
 
 def test_what_could_not_be_read_of_a_query_is_said(opened: Opened) -> None:
@@ -220,6 +258,19 @@ def test_a_phone_needs_no_sideways_scrolling(opened: Opened, path: str) -> None:
         page.locator(".hit summary").first.click()
     widest = page.evaluate("document.documentElement.scrollWidth")
     assert widest <= NARROW[0]
+
+
+@pytest.mark.parametrize("path", ["/?q=river+stone", "/#live"])
+def test_a_label_is_whole_or_not_there(opened: Opened, path: str) -> None:
+    """On a phone there is no room for some, and half a word is none."""
+    page = opened(path, size=NARROW)
+    page.wait_for_selector(".leg" if "q=" in path else ".leaf")
+    assert audit.clipped(page) == []
+    narrowed = page.locator(".phase").evaluate_all(
+        "phases => phases.map(phase => { phase.style.width = '1.5rem'; }).length"
+    )
+    assert bool(narrowed) == ("q=" in path)
+    assert audit.clipped(page) == []
 
 
 @pytest.mark.parametrize("path", ["/?q=river+stone", "/#live"])

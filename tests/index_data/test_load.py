@@ -21,7 +21,7 @@ def leaf(ordinal: int, by_shard: dict[int, float], /, **change: Any) -> LeafLoad
         "leaves": 2,
         "replicas": 1,
         "domain": f"rack{ordinal}",
-        "work_s": {"g1": by_shard},
+        "work_s": {"docs": {"g1": by_shard}},
     }
     return LeafLoad(**said | change)
 
@@ -44,11 +44,22 @@ def test_a_leaf_that_was_started_again_counts_from_its_start() -> None:
 
 def test_the_newest_generation_of_all_is_measured() -> None:
     """One that some leaf has not opened is not searched yet."""
-    a = leaf(0, {}, work_s={"g1": {0: 1.0}, "g2": {0: 2.0}, "g3": {0: 9.0}})
-    b = leaf(1, {}, work_s={"g1": {1: 1.0}, "g2": {1: 2.0}})
+    a = leaf(0, {}, work_s={"docs": {"g1": {0: 1.0}, "g2": {0: 2.0}, "g3": {0: 9.0}}})
+    b = leaf(1, {}, work_s={"docs": {"g1": {1: 1.0}, "g2": {1: 2.0}}})
     assert measured([], [a, b]) == LoadFile("g2", 2, 1, {0: 2.0, 1: 2.0}, ("rack0", "rack1"))
     with pytest.raises(BadLoadFile, match="no generation"):
         measured([], [a, leaf(1, {}, work_s={})])
+
+
+def test_a_collection_is_measured_by_itself() -> None:
+    """The first, or the one that is named, whichever has the newest generation."""
+    both = {"docs": {"g1": {0: 1.0}}, "articles": {"g2": {0: 5.0}}}
+    fleet = [leaf(0, {}, work_s=both), leaf(1, {}, work_s=both)]
+    assert measured([], fleet).work_s == {0: 2.0}
+    found = measured(fleet, fleet, "articles")
+    assert (found.generation, found.work_s) == ("g2", {0: 0.0})
+    with pytest.raises(BadLoadFile, match="no generation of 'nowhere'"):
+        measured([], fleet, "nowhere")
 
 
 @pytest.mark.parametrize(

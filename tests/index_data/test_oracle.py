@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from index_data.manifest import Field
 from index_data.oracle import Oracle, words
 from index_data.query import BadQuery
 from index_data.segment import Rows, TooLarge, add_rows
-from index_data.sources import Collection
+from index_data.sources import BadLine, Collection, Document
 
 
 @pytest.fixture
@@ -68,3 +69,32 @@ def test_documents_that_do_not_fit_one_index_are_refused(
     monkeypatch.setattr(oracle, "add_rows", add_twice)
     with pytest.raises(TooLarge):
         Oracle.open(folder)
+
+
+def test_the_library_counts_what_the_reckoner_does(tmp_path: Path) -> None:
+    """A span of an integer field, its hits and a count of values: as found by looking at all."""
+    fields = (Field("text", "text"), Field("kind", "keyword"), Field("year", "integer"))
+
+    def read() -> Iterator[Document | BadLine]:
+        for i in range(60):
+            source = {"text": f"word{i % 3}", "kind": f"k{i % 4}", "year": 1980 + i}
+            yield Document(f"d{i:02d}", source, f"record {i}")
+
+    made = Collection("made", "sixty", fields, read)
+    reference = Oracle.open(build(made, tmp_path, 3).folder)
+    tree = words("word1")
+    total, hits, counts = reference.counted(
+        tree, ("year", 1990, 2010), {"kind": {"terms": {"field": "kind"}}}, 5
+    )
+    looked_at = reference.select(
+        tree,
+        {
+            "filter": [{"field": "year", "gte": 1990, "lte": 2010}],
+            "facets": {"kind": {"type": "terms", "field": "kind"}},
+            "k": 5,
+        },
+    )
+    assert (total, hits) == (looked_at["total"], looked_at["hits"])
+    found = {bucket["key"]: bucket["doc_count"] for bucket in counts["kind"]["buckets"]}
+    assert found == {b["value"]: b["count"] for b in looked_at["facets"]["kind"]["buckets"]}
+    assert reference.counted(words("..."), ("year", 1990, 2010), {}, 5)[0] == 0

@@ -26,7 +26,14 @@ from index_data.manifest import Field, GenerationCard
 from leaf.admission import AdmissionQueue
 from leaf.app import create_app
 from leaf.errors import BadQuery
-from leaf.protocol import FetchedDocument, LeafFrame, Query, Word
+from leaf.protocol import (
+    DEFAULT_COLLECTION,
+    PROTOCOL_VERSION,
+    FetchedDocument,
+    LeafFrame,
+    Query,
+    Word,
+)
 from leaf.selection import Selection
 from leaf.service import Leaf
 from leaf.suggestion import SuggestBody
@@ -84,7 +91,10 @@ class FakeShard:
 class FakeGeneration:
     """Shards 0 to 9 of a generation."""
 
-    def __init__(self, name: str = "g1", shards: int = 10) -> None:
+    def __init__(
+        self, name: str = "g1", shards: int = 10, collection: str = DEFAULT_COLLECTION
+    ) -> None:
+        self.collection = collection
         self.card = GenerationCard(name, (100,) * shards, (Field("name", "text"),), 0.01)
         self.shards: Mapping[int, FakeShard] = {s: FakeShard(s) for s in range(shards)}
         self.refused: Mapping[int, str] = {}
@@ -290,7 +300,7 @@ class Stage:
     async def greeted(self) -> FakeRoot:
         """Return a root that has exchanged hellos with the leaf."""
         root = await self.connects()
-        root.says(hello={"protocol": 1, "root": "root"})
+        root.says(hello={"protocol": PROTOCOL_VERSION, "root": "root"})
         assert (await root.hears()).hello is not None
         return root
 
@@ -353,10 +363,11 @@ async def staged(
     queue_legs: int = 1000,
     make: Callable[..., Workers] = Workers,
     clock: Clock = time.monotonic,
+    watch: bool = True,
 ) -> AsyncIterator[Stage]:
     """A leaf that holds generation g1; its connections and threads are gone at the end."""
     threads = make(AdmissionQueue(workers=workers, legs_max=queue_legs), clock)
-    leaf = Leaf(name="leaf0", domain="rack", workers=threads, clock=clock)
+    leaf = Leaf(name="leaf0", domain="rack", workers=threads, clock=clock, watch=watch)
     generation = FakeGeneration()
     leaf.hold(generation)
     stage = Stage(leaf, create_app(leaf), generation)
@@ -375,6 +386,6 @@ def staged_fixture() -> StageMaker:
 
 
 @pytest.fixture(name="generation_named")
-def generation_named_fixture() -> Callable[[str], FakeGeneration]:
+def generation_named_fixture() -> type[FakeGeneration]:
     """Return the maker of generations."""
     return FakeGeneration

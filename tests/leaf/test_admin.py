@@ -17,6 +17,7 @@ from leaf.app import create_app
 from leaf.injection import InjectingWorkers
 from leaf.plans import SeededPlan, profile
 from leaf.service import WARN_S
+from tests.leaf.channel_scenes import run
 
 TOKEN = "correct horse battery staple"
 AUTHORIZED = {"authorization": f"Bearer {TOKEN}"}
@@ -39,16 +40,6 @@ async def put(stage: Any, body: bytes, path: str = "/interference") -> tuple[int
     """Switch trouble on; return status and what is said."""
     status, _, said = await stage.requests("PUT", path, body, AUTHORIZED)
     return status, json.loads(said)
-
-
-def run(scene: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Make a test of a scene: a coroutine that is handed the maker of stages."""
-
-    def test(staged: Any) -> None:
-        asyncio.run(scene(staged))
-
-    test.__doc__ = scene.__doc__
-    return test
 
 
 @run

@@ -19,26 +19,7 @@ from leaf.admission import (
 )
 from leaf.lines import STALE_GROUPS_MIN, Bite, Group
 from leaf.protocol import Priority
-
-
-def group(
-    first: int,
-    legs: int,
-    *,
-    deadline_s: float = 10.0,
-    priority: Priority = "interactive",
-    channel: int = 1,
-) -> Group:
-    return Group(channel, first, legs, deadline_s, priority)
-
-
-def queue(legs_max: int = 100, workers: int = 2) -> AdmissionQueue[Group]:
-    return AdmissionQueue(workers=workers, legs_max=legs_max)
-
-
-def numbers(bite: Bite[Group] | None) -> list[int]:
-    assert bite is not None
-    return [bite.group.first + leg for leg in bite.legs]
+from tests.leaf.admission_queues import group, numbers, queue
 
 
 def test_legs_come_out_in_the_order_of_their_shards() -> None:

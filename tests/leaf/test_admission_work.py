@@ -4,29 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leaf.admission import BATCH_TURN, PATIENCE, SERVICE_START_S, AdmissionQueue
-from leaf.lines import Bite, Group
-from leaf.protocol import Priority
-
-
-def group(
-    first: int,
-    legs: int,
-    *,
-    deadline_s: float = 10.0,
-    priority: Priority = "interactive",
-    channel: int = 1,
-) -> Group:
-    return Group(channel, first, legs, deadline_s, priority)
-
-
-def queue(legs_max: int = 100, workers: int = 2) -> AdmissionQueue[Group]:
-    return AdmissionQueue(workers=workers, legs_max=legs_max)
-
-
-def numbers(bite: Bite[Group] | None) -> list[int]:
-    assert bite is not None
-    return [bite.group.first + leg for leg in bite.legs]
+from leaf.admission import BATCH_TURN, PATIENCE, SERVICE_START_S
+from tests.leaf.admission_queues import group, numbers, queue
 
 
 def test_batch_gets_its_share_of_the_work_however_dear_it_is() -> None:

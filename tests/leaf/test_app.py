@@ -58,8 +58,8 @@ def test_metrics_tell_what_happened(staged: Any) -> None:
                 "hedgerow_leaf_connections 1.0",
                 "hedgerow_leaf_interference 0.0",
                 'hedgerow_leaf_frames_total{direction="in"} 1.0',
-                'hedgerow_leaf_shards{generation="g1",state="served"} 10.0',
-                'hedgerow_leaf_documents{generation="g1"} 1000.0',
+                'hedgerow_leaf_shards{collection="default",generation="g1",state="served"} 10.0',
+                'hedgerow_leaf_documents{collection="default",generation="g1"} 1000.0',
                 "hedgerow_leaf_service_seconds_count 1.0",
                 'hedgerow_leaf_queue_legs{priority="interactive"} 0.0',
             ):
@@ -79,12 +79,12 @@ def test_a_leaf_says_what_its_shards_have_cost(staged: Any) -> None:
             load = json.loads((await stage.requests("GET", "/load"))[2])
             assert (load["leaf"], load["ordinal"], load["leaves"]) == ("leaf0", 0, 1)
             assert (load["replicas"], load["domain"]) == (1, "rack")
-            assert list(load["work_s"]) == ["g1"]
-            assert sorted(load["work_s"]["g1"]) == ["0", "3"]
-            assert all(spent_s > 0 for spent_s in load["work_s"]["g1"].values())
+            assert list(load["work_s"]["default"]) == ["g1"]
+            assert sorted(load["work_s"]["default"]["g1"]) == ["0", "3"]
+            assert all(spent_s > 0 for spent_s in load["work_s"]["default"]["g1"].values())
             stage.leaf.workers.forget("g1")
             load = json.loads((await stage.requests("GET", "/load"))[2])
-            assert load["work_s"] == {"g1": {}}
+            assert load["work_s"] == {"default": {"g1": {}}}
 
     asyncio.run(scene())
 
@@ -102,5 +102,17 @@ def test_other_paths_are_problems_too(staged: Any, method: str, path: str, statu
             assert got == status
             assert headers["content-type"] == "application/problem+json"
             assert json.loads(body)["status"] == status
+
+    asyncio.run(scene())
+
+
+def test_a_leaf_that_is_not_watched_has_no_metrics(staged: Any) -> None:
+    """It answers as ever, and there is nothing to read."""
+
+    async def scene() -> None:
+        async with staged(watch=False) as stage:
+            assert (await stage.requests("POST", "/shards/0/search", WORD))[0] == 200
+            assert (await stage.requests("GET", "/metrics"))[0] == 404
+            assert not stage.leaf.ledger.legs
 
     asyncio.run(scene())

@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from leaf.protocol import LeafFrame, Refusal
-
-WORD = {"query": {"type": "word", "text": "parse"}, "k": 10}
-
-
-def ask(first: int, shards: list[int], **members: Any) -> dict[str, Any]:
-    asked = {"kind": "search", "generation": "g1", "body": WORD, "budget_ms": 60_000.0}
-    return {**asked, "first": first, "shards": shards, **members}
-
-
-def reasons(frame: LeafFrame) -> dict[int, str]:
-    return {refusal.leg: refusal.reason for refusal in frame.refusals}
-
-
-def run(scene: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Make a test of a scene: a coroutine that is handed the maker of stages."""
-
-    def test(staged: Any) -> None:
-        asyncio.run(scene(staged))
-
-    test.__doc__ = scene.__doc__
-    return test
+from leaf.protocol import PROTOCOL_VERSION, Refusal
+from tests.leaf.channel_scenes import WORD, ask, at_work, reasons, run
 
 
 @run
@@ -37,10 +16,11 @@ async def test_a_leaf_says_what_it_holds(staged: Any) -> None:
     """The hello names protocol, leaf, domain and the shards of each generation."""
     async with staged() as stage:
         root = await stage.connects()
-        root.says(hello={"protocol": 1, "root": "r"})
+        root.says(hello={"protocol": PROTOCOL_VERSION, "root": "r"})
         hello = (await root.hears()).hello
         assert hello is not None
-        assert (hello.protocol, hello.leaf, hello.domain, hello.workers) == (1, "leaf0", "rack", 2)
+        assert (hello.protocol, hello.workers) == (PROTOCOL_VERSION, 2)
+        assert (hello.leaf, hello.domain) == ("leaf0", "rack")
         assert [holding.shards for holding in hello.holdings] == [tuple(range(10))]
         assert b'"generation":"g1"' in bytes(hello.holdings[0].card)
 
@@ -203,11 +183,7 @@ async def test_a_budget_that_is_gone_is_expired(staged: Any) -> None:
 async def test_what_waits_can_expire_while_every_worker_is_busy(staged: Any) -> None:
     """The leaf's upkeep answers legs past their deadline, even when no worker comes by."""
     async with staged(workers=1) as stage:
-        blocked = stage.generation.shards[0]
-        blocked.gate.clear()
-        root = await stage.greeted()
-        root.says(asks=[ask(0, [0])])
-        await asyncio.to_thread(blocked.entered.wait)
+        root, blocked = await at_work(stage, 0)
         root.says(asks=[ask(1, [1], budget_ms=0.0)])
         assert await root.is_left_alone()
         stage.leaf.workers.expire()
@@ -220,11 +196,7 @@ async def test_what_waits_can_expire_while_every_worker_is_busy(staged: Any) -> 
 async def test_a_full_queue_is_said_at_once(staged: Any) -> None:
     """Legs beyond the bound are busy, with a hint when to come back."""
     async with staged(workers=1, queue_legs=3) as stage:
-        blocked = stage.generation.shards[0]
-        blocked.gate.clear()
-        root = await stage.greeted()
-        root.says(asks=[ask(0, [0])])
-        await asyncio.to_thread(blocked.entered.wait)
+        root, blocked = await at_work(stage, 0)
         root.says(asks=[ask(1, [1, 2, 3, 4, 5])])
         heard = await root.hears_legs(2)
         assert reasons(heard) == {4: "busy", 5: "busy"}
@@ -237,11 +209,7 @@ async def test_a_full_queue_is_said_at_once(staged: Any) -> None:
 async def test_a_cancelled_leg_is_answered(staged: Any) -> None:
     """In the queue it is removed at once; at work it is finished, and says what it cost."""
     async with staged(workers=1) as stage:
-        blocked = stage.generation.shards[0]
-        blocked.gate.clear()
-        root = await stage.greeted()
-        root.says(asks=[ask(0, [0, 1, 2])])
-        await asyncio.to_thread(blocked.entered.wait)
+        root, blocked = await at_work(stage, 0, 1, 2)
         root.says(cancels=[0, 2, 2, 99], ping=1)
         blocked_frames = [await root.hears(), await root.hears()]
         queued: list[Refusal] = [r for frame in blocked_frames for r in frame.refusals]
@@ -263,11 +231,7 @@ async def test_a_cancelled_leg_is_answered(staged: Any) -> None:
 async def test_a_ping_is_answered_while_every_worker_is_busy(staged: Any) -> None:
     """Pongs come from the event loop: a busy leaf is not a dead one."""
     async with staged(workers=1) as stage:
-        blocked = stage.generation.shards[0]
-        blocked.gate.clear()
-        root = await stage.greeted()
-        root.says(asks=[ask(0, [0])])
-        await asyncio.to_thread(blocked.entered.wait)
+        root, _ = await at_work(stage, 0)
         root.says(ping=-(2**63))
         assert (await root.hears()).pong == -(2**63)
 
@@ -276,11 +240,7 @@ async def test_a_ping_is_answered_while_every_worker_is_busy(staged: Any) -> Non
 async def test_a_lost_connection_takes_its_legs_along(staged: Any) -> None:
     """What waited is never searched; what was running is counted as wasted."""
     async with staged(workers=1) as stage:
-        blocked = stage.generation.shards[0]
-        blocked.gate.clear()
-        root = await stage.greeted()
-        root.says(asks=[ask(0, [0])])
-        await asyncio.to_thread(blocked.entered.wait)
+        root, blocked = await at_work(stage, 0)
         root.says(asks=[ask(1, [1, 2])])
         root.hangs_up()
         await root.connection_ends()
@@ -334,7 +294,7 @@ MALFORMED: dict[str, Any] = {
     "a ping too large": b'{"ping":9223372036854775808}',
     "nested too deep": b'{"asks":' + b"[" * 100_000,
     "text": '{"ping":1}',
-    "a second hello": b'{"hello":{"protocol":1,"root":"r"}}',
+    "a second hello": b'{"hello":{"protocol":%d,"root":"r"}}' % PROTOCOL_VERSION,
     "not numbered upwards": b'{"asks":[%s,%s]}'
     % (
         (b'{"kind":"search","generation":"g1","body":{},"budget_ms":1,"first":3,"shards":[1,2]}',)
@@ -386,6 +346,7 @@ async def test_another_protocol_is_refused_in_words(staged: Any) -> None:
     """Both versions are named, and the close code is the one for versions."""
     async with staged() as stage:
         root = await stage.connects()
-        root.says(hello={"protocol": 2, "root": "r"})
-        assert (await root.hears()).refused == "this leaf speaks protocol 1, not 2"
+        root.says(hello={"protocol": PROTOCOL_VERSION + 1, "root": "r"})
+        refused = f"this leaf speaks protocol {PROTOCOL_VERSION}, not {PROTOCOL_VERSION + 1}"
+        assert (await root.hears()).refused == refused
         assert await root.close_code() == 4001

@@ -14,11 +14,12 @@ def names(holdings: Holdings) -> list[str]:
 def test_the_newest_is_the_last_added(generation_named: Any) -> None:
     """New queries use the generation that came last; nothing is newest before that."""
     holdings = Holdings()
-    assert holdings.newest is None
+    assert holdings.newest("default") is None
     for name in ("g1", "g2"):
         holdings.add(generation_named(name), now=0.0)
-    assert holdings.newest is not None
-    assert holdings.newest.card.generation == "g2"
+    newest = holdings.newest("default")
+    assert newest is not None
+    assert newest.card.generation == "g2"
 
 
 def test_an_unused_generation_is_let_go(generation_named: Any) -> None:
@@ -56,8 +57,9 @@ def test_a_shard_is_given_up_once_others_are_asked_for_it(generation_named: Any)
     assert holdings.give_up() == {}
     holdings.asked(g1, [0], now=50.0 + UNUSED_S)
     assert holdings.give_up() == {"g1": [2]}
-    assert holdings.newest is not None
-    assert (sorted(holdings.newest.shards), holdings.newest.leaving) == ([0, 1], {})
+    newest = holdings.newest("default")
+    assert newest is not None
+    assert (sorted(newest.shards), newest.leaving) == ([0, 1], {})
     assert holdings.give_up() == {}
     assert 2 in g1.shards, "a query that has begun keeps what it began with"
 
@@ -105,3 +107,27 @@ def test_what_is_superseded_stays_until_others_have_the_new_one_too(generation_n
     holdings.add(generation_named("g2"), now=100.0)
     assert holdings.retire(now=100.0 + UNUSED_S - 0.1) == []
     assert holdings.retire(now=100.0 + UNUSED_S) == ["g1"]
+
+
+def test_each_collection_has_a_newest_of_its_own(generation_named: Any) -> None:
+    """A new generation supersedes those of its collection, and no others."""
+    holdings = Holdings()
+    for name, collection in (("g1", "docs"), ("g2", "articles"), ("g3", "docs")):
+        holdings.add(generation_named(name, collection=collection), now=0.0)
+    newest = {name: holdings.newest(name) for name in ("docs", "articles", "default")}
+    assert {name: held and held.card.generation for name, held in newest.items()} == {
+        "docs": "g3",
+        "articles": "g2",
+        "default": None,
+    }
+    assert holdings.retire(now=UNUSED_S) == ["g1"]
+    assert names(holdings) == ["g2", "g3"]
+
+
+def test_what_comes_of_one_collection_does_not_keep_another(generation_named: Any) -> None:
+    """The superseded one of the other goes when it would have gone."""
+    holdings = Holdings()
+    for name in ("g1", "g2"):
+        holdings.add(generation_named(name, collection="docs"), now=0.0)
+    holdings.add(generation_named("g3", collection="articles"), now=50.0)
+    assert holdings.retire(now=UNUSED_S) == ["g1"]

@@ -20,12 +20,12 @@ def test_the_fleet_is_described_by_the_environment() -> None:
         *("--replicas", "2", "--port", "8084"),
     ]
     environment = {
-        "HEDGEROW_INDEX": "/data",
+        "HEDGEROW_INDEX": "docs=/data,more=/more",
         "HEDGEROW_LEAVES": "9",
         "HEDGEROW_REPLICAS": "3",
         "HEDGEROW_LEAF_PORT": "7000",
     }
-    assert Settings.read(environment) == Settings("/data", 9, 3, 7000)
+    assert Settings.read(environment) == Settings(("docs=/data", "more=/more"), 9, 3, 7000)
 
 
 def test_a_number_that_is_none_is_named() -> None:

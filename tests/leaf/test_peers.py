@@ -18,12 +18,13 @@ from leaf import peers as peers_module
 from leaf.injection import InjectingWorkers
 from leaf.interference import Interference, Plan
 from leaf.peers import Peers, _Link
+from leaf.protocol import PROTOCOL_VERSION
 from leaf.pulse import Pulse
 from leaf.service import Leaf
 from leaf.telemetry import Ledger
 from leaf.ties import Waiting
 from leaf.wire import Wire
-from tests.leaf.test_channel import ask, reasons, run
+from tests.leaf.channel_scenes import ask, reasons, run
 
 KEY = "5f0c"
 PATIENCE_S = 10.0
@@ -175,7 +176,7 @@ async def test_a_leg_that_has_begun_goes_on(staged: Any) -> None:
     """Both leaves have begun: both answer."""
     async with staged(workers=1) as stage:
         root, peer = await stage.greeted(), await stage.connects()
-        peer.says(hello={"protocol": 1, "root": "leaf1", "peer": True})
+        peer.says(hello={"protocol": PROTOCOL_VERSION, "root": "leaf1", "peer": True})
         stage.generation.shards[3].gate.clear()
         root.says(asks=[tied(0, [3], UNREACHABLE)])
         assert await asyncio.to_thread(stage.generation.shards[3].entered.wait, PATIENCE_S)
@@ -203,7 +204,7 @@ async def test_legs_that_meet_trouble_are_tied_as_well(staged: Any) -> None:
         assert {hits.leg for hits in (await root.hears_legs(2)).hits} == {0, 2}
         await until(lambda: two.leaf.ledger.begun["heard"] == 1)
         assert two.leaf.ties.arrived(KEY, [(4, Waiting(1, 0))], two.leaf.clock())
-        peer.says(hello={"protocol": 1, "root": "leaf1", "peer": True})
+        peer.says(hello={"protocol": PROTOCOL_VERSION, "root": "leaf1", "peer": True})
         peer.says(begun=[[KEY, [3]]])
         assert reasons(await root.hears_legs(1)) == {1: "twin_began"}
 
@@ -213,7 +214,7 @@ async def test_a_peer_is_no_root(staged: Any) -> None:
     """It is told nothing, and not counted as one."""
     async with staged() as stage:
         peer = await stage.connects()
-        peer.says(hello={"protocol": 1, "root": "leaf1", "peer": True})
+        peer.says(hello={"protocol": PROTOCOL_VERSION, "root": "leaf1", "peer": True})
         assert await peer.is_left_alone()
         assert stage.leaf.connections() == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from leaf.app import readiness
 from leaf.holdings import UNUSED_S
 
 
@@ -70,5 +71,25 @@ def test_a_retired_generation_is_told_and_forgotten(staged: Any) -> None:
             (left,) = (await root.hears()).hello.holdings
             assert b'"g2"' in bytes(left.card)
             assert stage.leaf.workers.work_s("g1") == {}
+
+    asyncio.run(scene())
+
+
+def test_a_hello_names_every_collection_in_order(staged: Any, generation_named: Any) -> None:
+    """Those of which nothing is loaded yet, too; and readiness is something of each."""
+
+    async def scene() -> None:
+        async with staged() as stage:
+            stage.leaf.collections = ("docs", "default", "articles")
+            root = await stage.greeted()
+            assert not readiness(stage.leaf)["ready"]
+            for name, collection in (("g7", "articles"), ("g8", "docs"), ("g9", "docs")):
+                stage.leaf.hold(generation_named(name, collection=collection))
+                said = (await root.hears()).hello.collections
+            assert [*said] == ["docs", "default", "articles"]
+            assert [len(holdings) for holdings in said.values()] == [2, 1, 1]
+            ready = readiness(stage.leaf)
+            assert ready["ready"]
+            assert ready["generations"]["g7"]["collection"] == "articles"
 
     asyncio.run(scene())

@@ -21,7 +21,7 @@ from leaf.errors import BadSetting
 from leaf.holdings import HeldGeneration
 from leaf.protocol import All
 from leaf.shard import Generation
-from leaf.supply import IndexSupply
+from leaf.supply import IndexSupply, Supplies
 
 PLACE = Place(ordinal=0, leaves=4, replicas=2)
 BY_THE_RULE = PLACE.shards(8)
@@ -59,7 +59,7 @@ def choose(index: Path, chosen: Mapping[int, tuple[int, ...]], *, leaves: int = 
     write_placement(index / name, PlacementFile(1, name, leaves, 2, dict(chosen)))
 
 
-def changes(supply: IndexSupply, held: dict[str, HeldGeneration]) -> list[Generation]:
+def changes(supply: IndexSupply | Supplies, held: dict[str, HeldGeneration]) -> list[Generation]:
     """One round: what is opened becomes what is held."""
     found = list(supply.changes(held))
     for generation in found:
@@ -246,3 +246,45 @@ def test_a_rolling_restart_right_after_a_build_leaves_a_generation_whole(index: 
     """
     assert whole_in_a_rolling_restart(index, 2) == [True] * 4
     assert not all(whole_in_a_rolling_restart(index, 1))
+
+
+def supplies(**directories: Path) -> Supplies:
+    """Supplies of some collections."""
+    return Supplies([IndexSupply(path, PLACE, 2, name) for name, path in directories.items()])
+
+
+def test_every_collection_is_opened_and_follows_its_own_folder(index: Path, tmp_path: Path) -> None:
+    """In their order; what is built of one later is opened of that one alone."""
+    other = tmp_path / "other"
+    collection = Collection("made", "words", (Field("text", "text"),), documents)
+    build(collection, other, 2, now=lambda: datetime(2026, 2, 1, tzinfo=UTC))
+    both = supplies(docs=index, articles=other)
+    both.check()
+    held: dict[str, HeldGeneration] = {}
+    opened = changes(both, held)
+    assert [(g.collection, g.card.generation) for g in opened] == [
+        *(("docs", name) for name in generations(index)[1:]),
+        *(("articles", name) for name in generations(other)),
+    ]
+    assert changes(both, held) == []
+    collection = Collection("made", "words", (Field("body", "text"),), documents)
+    build(collection, index, 8, now=lambda: datetime(2026, 1, 4, tzinfo=UTC))
+    assert [(g.collection, g.card.generation) for g in changes(both, held)] == [
+        ("docs", generations(index)[-1])
+    ]
+
+
+def test_a_generation_is_of_one_collection_only(index: Path, tmp_path: Path) -> None:
+    """A copy of a folder under another name is not opened, and it is said why."""
+    copy = Path(shutil.copytree(index, tmp_path / "copy"))
+    newest = generations(index)[-1]
+    found = list(supplies(docs=index, copied=copy).changes({}))
+    assert [one.collection for one in found if isinstance(one, Generation)] == ["docs"] * 2
+    problems = [str(one) for one in found if isinstance(one, BadSetting)]
+    assert f"{newest} of copied is one of docs already" in problems
+
+
+def test_every_folder_is_looked_at_before_the_start(index: Path, tmp_path: Path) -> None:
+    """One that holds no index keeps the leaf from starting."""
+    with pytest.raises(BadSetting, match="empty"):
+        supplies(docs=index, articles=tmp_path / "empty").check()

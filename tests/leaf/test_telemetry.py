@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leaf.pulse import Pulse
-from leaf.telemetry import Ledger
+from leaf.telemetry import Ledger, Uncounted
 
 
 def test_answers_and_refusals_are_told_apart() -> None:
@@ -24,3 +24,14 @@ def test_answers_and_refusals_are_told_apart() -> None:
     assert ledger.wasted_us == 1100
     assert sum(ledger.queue.counts) == 5
     assert sum(ledger.service.counts) == 3
+
+
+def test_a_leaf_that_is_not_watched_counts_no_leg() -> None:
+    """Whatever becomes of legs and frames."""
+    ledger = Uncounted(Pulse())
+    ledger.answered("search", [(0, 5, 10, 1, [1.0], [1])], heard=False)
+    ledger.refused("search", [(2, 5, 7, "cancelled")])
+    ledger.abandoned("lookup", 3)
+    ledger.frame("in", 100)
+    counted = [ledger.legs, ledger.frames, ledger.wasted_us, sum(ledger.queue.counts)]
+    assert not any(counted)

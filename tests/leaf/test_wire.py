@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from websockets.frames import Opcode
 
-HELLO = b'{"hello":{"protocol":1,"root":"r"}}'
+from leaf.protocol import PROTOCOL_VERSION
+from tests.leaf.channel_scenes import run
+
+HELLO = b'{"hello":{"protocol":%d,"root":"r"}}' % PROTOCOL_VERSION
 PING = b'{"ping":%d}'
-
-
-def run(scene: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Make a test of a scene: a coroutine that is handed the maker of stages."""
-
-    def test(staged: Any) -> None:
-        asyncio.run(scene(staged))
-
-    test.__doc__ = scene.__doc__
-    return test
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from index_data.manifest import Field
 from index_data.sources import Collection, Document
 from leaf.protocol import FetchedDocument
 from leaf.shard import Generation
-from leaf.suggestion import SuggestBody
+from leaf.suggestion import Misspelt, SuggestBody
 from leaf.words import LETTERS_MAX, alphabet, nearby
 
 FIELDS = (
@@ -30,6 +30,8 @@ TEXTS = [
     "東京都",
 ]
 
+KINDS = ("Function", "class")
+
 
 @pytest.fixture(scope="module")
 def generation(tmp_path_factory: pytest.TempPathFactory) -> Generation:
@@ -37,7 +39,12 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Generation:
 
     def read() -> Iterator[Document]:
         for number, text in enumerate(TEXTS):
-            source = {"title": text, "tags": [text[:5], "json"], "hidden": "secretive", "kind": "k"}
+            source = {
+                "title": text,
+                "tags": [text[:5], "json"],
+                "hidden": "secretive",
+                "kind": KINDS[number % 2],
+            }
             yield Document(f"doc-{number}", source)
 
     folder = build(Collection("made", "words", FIELDS, read), tmp_path_factory.mktemp("i"), 2)
@@ -85,8 +92,8 @@ def test_a_word_may_have_been_meant_that_differs_in_a_letter(
     generation: Generation, word: str, other: str
 ) -> None:
     """Of any alphabet; the answer says which word it is for."""
-    (meant,) = suggested(generation, words=(word,))
-    assert (meant.id, meant.fields) == (other, {"for": word})
+    (meant,) = suggested(generation, words=(Misspelt(word),))
+    assert (meant.id, meant.fields) == (other, {"for": word, "in": None})
     assert meant.score >= 1.0
 
 
@@ -95,7 +102,35 @@ def test_a_word_may_have_been_meant_that_differs_in_a_letter(
 )
 def test_a_word_that_is_known_or_near_none_stays(generation: Generation, word: str) -> None:
     """So do short and long ones, and what is no word."""
-    assert suggested(generation, words=(word,)) == []
+    assert suggested(generation, words=(Misspelt(word),)) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "field", "other"),
+    [
+        ("jsno", "title", "json"),
+        ("secretiv", "hidden", "secretive"),
+        ("clas", "kind", "class"),
+        ("Fucntion", "kind", "Function"),
+    ],
+)
+def test_a_word_is_meant_as_it_is_found_in_its_field(
+    generation: Generation, word: str, field: str, other: str
+) -> None:
+    """Any field of words: one that is not looked in by default, or of whole values."""
+    (meant,) = suggested(generation, words=(Misspelt(word, field),))
+    assert (meant.id, meant.fields) == (other, {"for": word, "in": field})
+
+
+@pytest.mark.parametrize(
+    ("word", "field"),
+    [("quikcly", "tags"), ("json", "title"), ("jsno", "kind"), ("class", "kind"), ("jsno", "x")],
+)
+def test_what_a_field_has_not_was_not_meant_in_it(
+    generation: Generation, word: str, field: str
+) -> None:
+    """Not what others have, and not what is there as it was typed."""
+    assert suggested(generation, words=(Misspelt(word, field),)) == []
 
 
 def test_near_words_differ_in_one_letter_or_the_order_of_two() -> None:

@@ -31,7 +31,7 @@ def quick(folder: Path, *command: str) -> Any:
     return orjson.loads(path.read_bytes())
 
 
-@pytest.mark.parametrize("experiment", ["search", "agree", "chaos"])
+@pytest.mark.parametrize("experiment", ["search", "agree", "chaos", "watching"])
 def test_an_experiment_runs_and_writes_its_result(
     experiment: str, index: Path, tmp_path: Path
 ) -> None:
@@ -42,9 +42,9 @@ def test_an_experiment_runs_and_writes_its_result(
 
 
 def test_a_leg_is_measured_in_three_ways(tmp_path: Path) -> None:
-    """The fan-out's result has the cost of a leg of each arm."""
-    result = quick(tmp_path, "fanout", "--shards", "20")
-    assert (result["experiment"], result["shards"]) == ("fanout", 20)
+    """The result has the cost of a leg of each arm."""
+    result = quick(tmp_path, "leg-cost", "--shards", "20")
+    assert (result["experiment"], result["shards"]) == ("leg-cost", 20)
     assert set(result["arms"]) == {"hedgerow", "post_per_leg", "echo_floor"}
     assert all(arm["us_per_leg"] > 0 for arm in result["arms"].values())
 
@@ -60,6 +60,20 @@ def test_arms_are_measured_over_the_same_leaves(command: tuple[str, ...], tmp_pa
     assert bool(result["added"]) == ("--real" not in command)
 
 
+def test_a_fan_out_is_real_as_far_as_it_can_be(tmp_path: Path) -> None:
+    """Up to 200 leaves on real processes, and past that in virtual time, in one table."""
+    points = quick(tmp_path, "fan-out")["points"]
+    assert [(point["leaves"], point["live"]) for point in points] == [
+        (1, True),
+        (20, True),
+        (500, False),
+    ] * 2
+    for point in points:
+        assert point["queries"] > 0
+        # A busy machine makes more of them slow, and never fewer.
+        assert point["high"] >= point["expected"]
+
+
 def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> None:
     """At four times its load it answers some in time, refuses others, and every leg is told of."""
     result = quick(tmp_path, "saturation", "--index", str(index))
@@ -72,16 +86,35 @@ def test_a_leaf_is_driven_beyond_what_it_can_do(index: Path, tmp_path: Path) -> 
     assert set(result["classes"]["comparisons"]) == {"mix", "batch"}
 
 
-@pytest.mark.parametrize("experiment", ["tied", "mirrored-reads", "together"])
+@pytest.mark.parametrize("experiment", ["tied", "mirrored-reads", "together", "capacity"])
 @pytest.mark.parametrize("simulated", [False, True])
-def test_published_experiments_about_copies_run(
-    experiment: str, simulated: bool, tmp_path: Path
-) -> None:
+def test_experiments_about_copies_run(experiment: str, simulated: bool, tmp_path: Path) -> None:
     """On real leaves and in virtual time, with a picture."""
     picture = tmp_path / "picture.png"
     options = ["--simulate"] if simulated else []
     result = quick(tmp_path, experiment, *options, "--plot", str(picture))
     assert (result["experiment"], result["simulated"]) == (experiment, simulated)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_leaf_does_not_see_that_its_loop_is_blocked(index: Path, tmp_path: Path) -> None:
+    """Its own times stay far below what users wait, and its lag and the root's ratio tell. Which
+    bars a tiny run on a busy machine reaches is not for a test.
+    """
+    path, picture = tmp_path / "result.json", tmp_path / "picture.png"
+    command = ["blind-spot", "--quick", "--index", str(index)]
+    done = CliRunner().invoke(
+        main, [*command, "--json", str(path), "--plot", str(picture)], catch_exceptions=True
+    )
+    result = orjson.loads(path.read_bytes())
+    assert result["lookups"] > 0, done.output
+    assert set(result["client"]["during"]["fates"]) == {"complete"}
+    assert result["client"]["during"]["p95_ms"] > 300.0 > result["leaf"]["during"]["own_p95_ms"]
+    assert result["leaf"]["during"]["loop_lag_ms"] > 20 * result["leaf"]["before"]["loop_lag_ms"]
+    ratio = {when: leaf["seen_to_reported"] for when, leaf in result["leaf"].items()}
+    assert ratio["during"] > ratio["before"]
+    stall = result["omission"]["stall"]
+    assert stall["corrected"]["max_ms"] > 1000.0
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -147,3 +180,19 @@ def commands_with(text: str) -> list[bytes]:
             if text.encode() in (command := file.read_bytes()):
                 found.append(command)
     return found
+
+
+def test_the_system_counts_what_one_index_does(tmp_path: Path) -> None:
+    """On short documents with filter and facets: all totals agree, every figure has its bar."""
+    result = quick(tmp_path, "search", "--documents", "1000", "--facets")
+    assert (result["selected"], result["differing"]) == (True, 0)
+    assert set(result["arms"]) == {"closed", "open", "oracle", "all_cores"}
+    assert [bar["measured"] > 0 for bar in result["bars"]] == [True] * 3
+
+
+def test_facets_without_their_fields_are_refused(index: Path) -> None:
+    """One sentence, before anything is started."""
+    for options in (["--facets"], ["--documents", "1000", "--index", str(index)]):
+        done = CliRunner().invoke(main, ["search", *options])
+        assert done.exit_code == 2
+        assert "--documents" in done.output

@@ -104,7 +104,9 @@ def own_index(index: Path, tmp_path: Path) -> Path:
 
 
 def test_ctrl_c_leaves_nothing_behind(own_index: Path, tmp_path: Path) -> None:
-    """The fleet says where it is and what to ask; after SIGINT all of it is gone in 3 s."""
+    """The fleet says where it is and what to ask; after SIGINT all of it is gone in 3 s, and none
+    of it complains that the others are.
+    """
     env = environment(own_index)
     url = f"http://127.0.0.1:{env['HEDGEROW_PORT']}"
     with honcho(env, tmp_path / "log") as process:
@@ -112,11 +114,14 @@ def test_ctrl_c_leaves_nothing_behind(own_index: Path, tmp_path: Path) -> None:
         assert wait_until(lambda: answers(f"{url}/readyz"), READY_S_MAX), log()
         assert wait_until(lambda: f"{url}/search?q=" in log(), 2), log()
         assert len(processes_with(str(own_index))) >= 10
-        start_s = time.monotonic()
+        start_s, said = time.monotonic(), len(log())
         os.killpg(process.pid, signal.SIGINT)
         process.wait(END_S_MAX)
         assert wait_until(lambda: not processes_with(str(own_index)), END_S_MAX)
         assert time.monotonic() - start_s < END_S_MAX, log()
+        lines = log()[said:].splitlines()
+        assert [line for line in lines if "system" not in line] == []
+        assert sum("stopped (rc=0)" in line for line in lines) == 5
 
 
 def test_a_killed_leaf_comes_back(own_index: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec import structs
 
 from index_data.manifest import Field, GenerationCard
 from leaf.protocol import FetchedDocument
@@ -178,6 +178,16 @@ def test_a_hit_has_its_fields() -> None:
     ]
 
 
+def test_a_hit_whose_score_is_explained_has_its_shard_and_its_parts() -> None:
+    """By field and text, as the leaf gave them."""
+    found = Finalists([Candidate(-3.0, 1, 2)], 0, 1)
+    explained = structs.replace(document(1, 2.5), explanation=[("name", "n", 2.5)])
+    pursuit = pursuit_with(complete(), request=SearchRequest(q="n", explain=True))
+    (hit,) = answer.search_body(pursuit, found, {1: explained})["hits"]
+    assert hit["shard"] == 2
+    assert hit["explanation"] == [{"field": "name", "text": "n", "score": 2.5}]
+
+
 def test_a_hit_that_was_not_fetched_is_left_out() -> None:
     """Its shard is missing then, and the answer says that."""
     found = Finalists([Candidate(-3.0, 1, 0), Candidate(-2.0, 2, 1)], 0, 2)
@@ -248,7 +258,9 @@ def test_facets_stand_in_the_answer_even_where_no_shard_counted() -> None:
     request = SearchRequest(q="a", facets={"x": StatsRequest("n")})
     pursuit = pursuit_with(complete(), request=request)
     pursuit.selection = Selection(facets=(StatsCount("n"),))
-    pursuit.view = View(replace(CARD, fields=(Field("n", "integer"),)), pursuit.view.replicas)
+    pursuit.view = View(
+        structs.replace(CARD, fields=(Field("n", "integer"),)), pursuit.view.replicas
+    )
     body = answer.search_body(pursuit, NOTHING_FOUND, {})
     nothing = {"count": 0, "min": None, "max": None, "sum": 0, "avg": None}
     assert body["facets"] == {"x": {"type": "stats", **nothing}}

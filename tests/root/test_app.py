@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from bench.simulation.scripted import Deed, Script, by_shard, fails, hangs, takes
-from root.asking import BODY_BYTES_MAX, BODY_S_MAX
+from root.asking import BODY_S_MAX
 from root.config import Settings
+from root.requests import BODY_BYTES_MAX
 from tests.sim.serving import SHARDS, WORK_S, Exchange, Served, is_problem, served
 
 ALL_AT_ONCE = Settings(canary=False)
@@ -271,7 +272,7 @@ def test_readiness_is_a_live_replica_of_every_shard() -> None:
     async def body(serving: Served) -> None:
         async def ready() -> tuple[int, Any]:
             answer = await serving.client.get("/readyz")
-            return answer.status, answer.json.get("shards")
+            return answer.status, answer.json.get("uncovered")
 
         await asyncio.sleep(0)
         assert serving.announced == [serving.fleet]
@@ -279,10 +280,10 @@ def test_readiness_is_a_live_replica_of_every_shard() -> None:
         serving.fleet.disconnect(1)
         assert await ready() == (200, None)
         serving.fleet.disconnect(2)
-        assert await ready() == (503, [1])
+        assert await ready() == (503, {"default": [1]})
         serving.fleet.disconnect(0)
         serving.fleet.disconnect(3)
-        assert await ready() == (503, [0, 1, 2, 3])
+        assert await ready() == (503, {"default": [0, 1, 2, 3]})
         assert (await serving.client.get("/healthz")).status == 200
         for number in range(4):
             serving.fleet.come_back(number)

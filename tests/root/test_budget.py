@@ -274,3 +274,31 @@ def test_the_last_tokens_are_for_what_is_needed() -> None:
     assert [budget.spend(0.0, needed=True) for _ in range(11)] == [True] * 10 + [False]
     single = Budget(BudgetTerms(max_extra_load=0.05, floor_per_s=0.0, burst=1.0), 0.0)
     assert single.spend(0.0, needed=False)
+
+
+def test_shards_of_different_collections_are_different_shards() -> None:
+    """One that is hedged too often says nothing of its namesake, and each fades by the queries of
+    its own collection.
+    """
+    budget = Budget(replace(TERMS, max_extra_load=0.0), 0.0)
+    for name, shards in (("docs", 4), ("articles", 1)):
+        budget.fit(shards, name)
+        for _ in range(8):
+            budget.hedged(0, name)
+    assert budget.crowded(0, "docs")
+    assert budget.crowded(0, "articles")
+    assert not budget.crowded(0)
+    for _ in range(50):
+        budget.earn(1, 0.0, "articles")
+    assert budget.crowded(0, "docs")
+    assert not budget.crowded(0, "articles")
+
+
+def test_a_burst_follows_the_collection_of_most_shards() -> None:
+    """Whichever is asked: there is one bucket for all."""
+    budget = Budget(BudgetTerms(), 0.0)
+    budget.fit(100, "docs")
+    budget.fit(2, "articles")
+    assert budget.burst == burst_for(100)
+    budget.fit(50, "docs")
+    assert budget.burst == burst_for(50)

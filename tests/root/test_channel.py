@@ -12,21 +12,24 @@ import pytest
 
 import root.channel
 from bench.simulation.answers import hits
-from bench.simulation.scripted_fleet import GENERATION, BareRoot, Seen, card
+from bench.simulation.scripted_fleet import GENERATION, BareRoot, card
 from leaf.protocol import PROTOCOL_VERSION, Ask, Refusal, RefusalReason, RootHello, Tie
 from root.budget import BudgetTerms
-from root.channel import Channel
+from root.channel import RETRY_MS_MAX
 from root.discovery import Fleet
 from root.hedging import MIN_SAMPLES, Off, Tied
 from root.ranking import ROUND_TRIP_START_S
 from tests.sim.loopback import (
     PATIENCE_S,
     LeafServer,
+    answered,
     answers,
     connected,
     hello,
     holding,
     legs,
+    only,
+    run,
     until,
 )
 
@@ -45,22 +48,8 @@ def with_one_leaf(body: Body) -> None:
             connected(leaf) as fleet,
         ):
             await body(leaf, fleet, BareRoot(fleet, Off(), PLENTY, timeout_s=30.0))
-        assert asyncio.all_tasks() == {asyncio.current_task()}
 
-    asyncio.run(main())
-
-
-def only(fleet: Fleet) -> Channel:
-    """The channel of a fleet of one."""
-    (channel,) = fleet.channels.values()
-    return channel
-
-
-async def queried(leaf: LeafServer, root: BareRoot) -> Seen:
-    """A query that the leaf answers."""
-    query = asyncio.create_task(root.query())
-    await leaf.send(hits=answers(await leaf.frame()))
-    return await query
+    run(main)
 
 
 def test_the_root_says_who_it_is_first() -> None:
@@ -101,7 +90,7 @@ def test_answers_of_one_frame_are_taken_together() -> None:
     """They end the query, with the leaf's own times on each attempt."""
 
     async def body(leaf: LeafServer, fleet: Fleet, root: BareRoot) -> None:
-        seen = await queried(leaf, root)
+        seen = await answered(leaf, root)
         assert [shard for shard, _ in seen.outcome.replies] == list(range(SHARDS))
         assert {(a.queue_us, a.service_us) for a in seen.gather.attempts} == {(5, 7)}
         assert only(fleet).reported_us == SHARDS * 12
@@ -129,7 +118,7 @@ def test_a_cancel_is_a_message_about_what_is_still_owed() -> None:
         await until(lambda: root.accounted)
         assert root.ledger.ended["cancelled"] == SHARDS - 2
         assert only(fleet).owed == 0
-        assert (await queried(leaf, root)).complete
+        assert (await answered(leaf, root)).complete
 
     with_one_leaf(body)
 
@@ -227,7 +216,7 @@ def test_a_hello_may_come_again() -> None:
         query = asyncio.create_task(root.query())
         asked = await leaf.frame()
         await leaf.send(hello=hello(holding(card(SHARDS), [0, 1])))
-        await until(lambda: fleet.uncovered == [2, 3, 4, 5])
+        await until(lambda: fleet.uncovered == {"default": [2, 3, 4, 5]})
         await leaf.send(hits=answers(asked))
         assert (await query).complete
         assert (await root.query(timeout_s=0.001)).outcome.missing[5] == "no_replica"
@@ -238,6 +227,23 @@ def test_a_hello_may_come_again() -> None:
 def is_known(fleet: Fleet, notice: str | None) -> bool:
     """Whether this is what an operator is told of the leaf."""
     return bool(only(fleet).described()["notice"] == notice)
+
+
+@pytest.mark.parametrize(
+    ("hint_ms", "full_s"), [(250, 0.25), (0, 0.0), (-5, 0.0), (2**40, RETRY_MS_MAX / 1000.0)]
+)
+def test_a_busy_leaf_is_full_for_as_long_as_it_says(hint_ms: int, full_s: float) -> None:
+    """And not for ever, whatever it says."""
+
+    async def body(leaf: LeafServer, fleet: Fleet, root: BareRoot) -> None:
+        query = asyncio.create_task(root.query())
+        asked = [leg for _, leg, _ in legs(await leaf.frame())]
+        await leaf.send(refusals=[Refusal(leg, 0, 0, "busy", "", hint_ms) for leg in asked])
+        attempts = (await query).gather.attempts
+        full = only(fleet).leaf
+        assert full.full_until_s == max(full.joined_s, attempts[-1].ended_s + full_s)
+
+    with_one_leaf(body)
 
 
 def test_a_notice_is_told_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
@@ -272,6 +278,24 @@ def test_a_leaf_is_heard_of_as_long_as_it_answers_pings(monkeypatch: pytest.Monk
         await leaf.close()
         await until(lambda: not the_leaf.connected)
         assert fleet.heard_s(the_leaf) < now()
+
+    with_one_leaf(body)
+
+
+def test_a_leaf_that_fell_silent_keeps_the_process_that_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who has stopped it, or wants to end it, can look up which process that is."""
+    monkeypatch.setattr(root.channel, "PING_EVERY_S", 0.01)
+    monkeypatch.setattr(root.channel, "SILENCE_S", 0.05)
+
+    async def body(leaf: LeafServer, fleet: Fleet, _: BareRoot) -> None:
+        channel = only(fleet)
+        assert channel.described()["pid"] == 1
+        leaf.greeting, leaf.deaf = None, True
+        await until(lambda: not channel.leaf.connected)
+        assert channel.described()["pid"] == 1
+        assert channel.described()["workers"] is None
 
     with_one_leaf(body)
 

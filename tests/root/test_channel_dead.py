@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
 import root.channel
-from bench.simulation.scripted_fleet import BareRoot, Seen, card
+from bench.simulation.scripted_fleet import BareRoot, card
 from root.hedging import Fixed
-from tests.sim.loopback import LeafServer, answers, holding, reaching, until
+from tests.sim.loopback import LeafServer, answered, holding, reaching, run, until
 
 SHARDS = 4
 ALL = holding(card(SHARDS), range(SHARDS))
@@ -72,23 +72,6 @@ async def nobody_greets() -> AsyncIterator[str]:
     async with LeafServer(ALL) as leaf:
         leaf.greeting = None
         yield leaf.url
-
-
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    """Run on a real loop; nothing may be left on it afterwards."""
-
-    async def all_of_it() -> None:
-        await main()
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(all_of_it())
-
-
-async def answered(leaf: LeafServer, a_root: BareRoot) -> Seen:
-    """A query, answered by the one leaf that is well."""
-    query = asyncio.create_task(a_root.query())
-    await leaf.send(hits=answers(await leaf.frame()))
-    return await query
 
 
 @pytest.mark.parametrize(

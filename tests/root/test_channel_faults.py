@@ -7,7 +7,7 @@ again, and nothing is left behind.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -23,17 +23,18 @@ from leaf.protocol import (
     RootFrame,
 )
 from root.budget import BudgetTerms
-from root.channel import Channel
-from root.discovery import Fleet
 from root.hedging import Off
 from tests.sim.loopback import (
     LeafServer,
+    answered,
     answers,
     connected,
     hello,
     holding,
     legs,
+    only,
     reaching,
+    run,
     until,
     written,
 )
@@ -48,29 +49,6 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connect again at once, and wait for no close for long."""
     monkeypatch.setattr(root.channel, "RETRY_S", (0.005,))
     monkeypatch.setattr(root.channel, "CLOSE_TIMEOUT_S", 0.02)
-
-
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    """Run on a real loop; nothing may be left on it afterwards."""
-
-    async def all_of_it() -> None:
-        await main()
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(all_of_it())
-
-
-def only(fleet: Fleet) -> Channel:
-    """The channel of a fleet of one."""
-    (channel,) = fleet.channels.values()
-    return channel
-
-
-async def answered(leaf: LeafServer, a_root: BareRoot) -> bool:
-    """Whether a query is answered in full by the leaf."""
-    query = asyncio.create_task(a_root.query())
-    await leaf.send(hits=answers(await leaf.frame()))
-    return (await query).complete
 
 
 def raw(data: bytes) -> Callable[[RootFrame], bytes]:
@@ -131,7 +109,7 @@ def test_garbage_ends_the_connection_and_no_more(name: str) -> None:
             assert only(fleet).owed == 0
             await leaf.connection(2)
             await until(lambda: only(fleet).leaf.connected)
-            assert await answered(leaf, a_root)
+            assert (await answered(leaf, a_root)).complete
             assert a_root.ledger.failures["garbage"] >= SHARDS - 1
 
     run(main)
@@ -186,7 +164,7 @@ def test_a_frame_over_the_limit_ends_the_connection(monkeypatch: pytest.MonkeyPa
             assert len((await query).outcome.missing) == SHARDS
             await leaf.connection(2)
             await until(lambda: only(fleet).leaf.connected)
-            assert await answered(leaf, a_root)
+            assert (await answered(leaf, a_root)).complete
 
     run(main)
 
@@ -245,7 +223,7 @@ def test_a_silent_leaf_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
             leaf.deaf = False
             await leaf.connection(2)
             await until(lambda: only(fleet).leaf.connected)
-            assert await answered(leaf, a_root)
+            assert (await answered(leaf, a_root)).complete
 
     run(main)
 
@@ -300,7 +278,7 @@ def test_a_refused_root_says_so_and_tries_again() -> None:
                         "domain": "",
                         "pid": 1,
                         "workers": 1,
-                        "holdings": [{"card": {"generation": 1}, "shards": []}],
+                        "collections": {"default": [{"card": {"generation": 1}, "shards": []}]},
                     }
                 }
             ),

@@ -131,6 +131,65 @@ def test_what_there_is_of_an_answer_comes_with_the_error(asks: Asks) -> None:
     assert [hit.id for hit in error.partial.hits] == ["json.dumps"]
 
 
+def test_several_searches_come_back_in_order(asks: Asks) -> None:
+    """Answers, and of those that failed the errors, which are not raised."""
+    failed = {
+        "error": problem(504, "too late"),
+        "status": 504,
+        "partial": {name: PARTIAL[name] for name in ANSWER},
+    }
+    busy = {"error": problem(429, "later"), "status": 429, "retry_after_s": 3}
+    wrong = {"error": problem(400, "is none", field="k"), "status": 400}
+    with canned((200, {"answers": [ANSWER, failed, busy, wrong]}, {})) as root:
+        found, late, later, at_fault = asks(root.url, lambda c: c.searches([{"q": "a"}] * 4))
+        assert root.asked == [("POST", "/searches", {"searches": [{"q": "a"}] * 4})]
+    assert [hit.id for hit in found.hits] == ["json.dumps"]
+    assert isinstance(late, Unavailable)
+    assert late.partial is not None
+    assert late.partial.coverage.missing[0].shard == 3
+    assert isinstance(later, Busy)
+    assert (later.retry_after_s, later.partial) == (3, None)
+    assert isinstance(at_fault, AtFault)
+    assert at_fault.field == "k"
+
+
+def test_a_client_may_be_of_one_collection() -> None:
+    """All that it asks is asked there; of several searches those that name no other."""
+    state: dict[str, Any] = {"collection": "a b", "generation": None, "documents": 0}
+    topology = {
+        **state,
+        "collections": ["a b"],
+        "fields": [],
+        "shards": [],
+        "generations": {},
+        "leaves": [],
+    }
+    listed = {"collections": [{**state, "shards": 0, "uncovered": []}]}
+    bodies: list[Any] = [ANSWER, {"answers": []}, topology, listed]
+    with (
+        canned(*[(200, body, {}) for body in bodies]) as root,
+        Client(root.url, collection="a b") as one,
+    ):
+        one.search("json")
+        one.searches([{"q": "a"}, {"q": "b", "collection": "docs"}])
+        assert one.topology().collection == "a b"
+        assert [each.collection for each in one.collections().collections] == ["a b"]
+        both = [{"collection": "a b", "q": "a"}, {"collection": "docs", "q": "b"}]
+        assert root.asked == [
+            ("POST", "/collections/a%20b/search", {"q": "json"}),
+            ("POST", "/searches", {"searches": both}),
+            ("GET", "/collections/a%20b/topology", None),
+            ("GET", "/collections", None),
+        ]
+
+
+@pytest.mark.parametrize("placed", [3, {}, {"error": {}, "status": 1}])
+def test_what_is_no_answer_in_its_place_is_told_apart(asks: Asks, placed: Any) -> None:
+    """As everywhere."""
+    with canned((200, {"answers": [placed]}, {})) as root, pytest.raises(NoAnswer, match="no root"):
+        asks(root.url, lambda c: c.searches([{"q": "a"}]))
+
+
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"\xff"])
 @pytest.mark.parametrize("status", [200, 502])
 def test_what_is_no_root_is_told_apart(asks: Asks, status: int, body: bytes) -> None:

@@ -24,7 +24,8 @@ def test_a_fleet_knows_nothing_before_a_leaf_has_spoken() -> None:
     async def body() -> None:
         fleet = Fleet(["http://127.0.0.1:9"], "root")
         assert fleet.view() is None
-        assert fleet.uncovered is None
+        assert fleet.uncovered == {}
+        assert fleet.lacking == "no leaf that holds anything is connected"
         assert not fleet.ready.is_set()
         assert not any(channel.leaf.connected for channel in fleet.channels.values())
 
@@ -37,11 +38,11 @@ def test_a_fleet_is_ready_once_every_shard_is_held() -> None:
     async def body() -> None:
         fleet = ScriptedFleet(card(3), dealt(3, leaves=3, replicas=1), takes(0.01))
         assert fleet.ready.is_set()
-        assert fleet.uncovered == []
+        assert fleet.uncovered == {}
         fleet.disconnect(1)
-        assert fleet.uncovered == [1]
+        assert fleet.uncovered == {"default": [1]}
         fleet.come_back(1)
-        assert fleet.uncovered == []
+        assert fleet.uncovered == {}
 
     run(body)
 
@@ -61,8 +62,8 @@ def test_a_view_keeps_the_leaves_that_may_come_back() -> None:
         assert after.uncovered == []
         fleet.disconnect(1)
         assert after.uncovered == [0, 1]
-        assert fleet.views[GENERATION] == after
-        assert "20000101-000000-0000" not in fleet.views
+        assert fleet.views["default"][GENERATION] == after
+        assert "20000101-000000-0000" not in fleet.views["default"]
 
     run(body)
 
@@ -128,15 +129,15 @@ def test_a_new_generation_is_searched_once_it_is_whole() -> None:
         new = [holding(card(2, generation=NEWER), [shard]) for shard in (0, 1)]
         async with LeafServer(old[0]) as a, LeafServer(old[1]) as b, connected(a, b) as fleet:
             await a.send(hello=hello(old[0], new[0]))
-            await until(lambda: NEWER in fleet.views)
+            await until(lambda: NEWER in fleet.views["default"])
             assert _current(fleet) == OLDER
             await b.send(hello=hello(old[1], new[1]))
             await until(lambda: _current(fleet) == NEWER)
-            assert OLDER in fleet.views
+            assert OLDER in fleet.views["default"]
             await a.send(hello=hello(new[0]))
             await b.send(hello=hello(new[1]))
-            await until(lambda: OLDER not in fleet.views)
-            assert fleet.uncovered == []
+            await until(lambda: OLDER not in fleet.views["default"])
+            assert fleet.uncovered == {}
 
     asyncio.run(main())
 
@@ -177,7 +178,7 @@ def test_a_shard_moves_without_a_moment_without_replicas() -> None:
             await b.close()
             await until(lambda: not other.connected)
             assert _replicas(fleet)[0][0] is first
-            assert fleet.uncovered == []
+            assert fleet.uncovered == {}
 
     asyncio.run(main())
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import aiohttp
 import msgspec
 import orjson
 import pytest
 
 from index_data.manifest import Field, GenerationCard
 from leaf import protocol
-from leaf.protocol import PROTOCOL_VERSION, Holding, LeafHello
+from leaf.protocol import DEFAULT_COLLECTION, PROTOCOL_VERSION, Holding, LeafHello
 from root.frames import (
     ASKS_BYTES_MAX,
     BrokenProtocol,
     Group,
     how_many_fit,
+    read_frame,
     read_holdings,
     written_ask,
 )
@@ -59,7 +61,7 @@ def holding(
 
 def hello(*holdings: Holding) -> LeafHello:
     """A leaf's first words."""
-    return LeafHello(PROTOCOL_VERSION, "leaf", "here", 1, holdings, 1)
+    return LeafHello(PROTOCOL_VERSION, "leaf", "here", 1, {DEFAULT_COLLECTION: holdings}, 1)
 
 
 def test_what_a_leaf_holds_is_read_from_its_hello() -> None:
@@ -111,3 +113,30 @@ def test_a_trace_is_written_where_there_is_one() -> None:
     traced = Ask("search", "g", b"{}", 1.0, trace="00-4bf9-00f0-01")
     assert written_ask((traced, 0, [1], {}), 0.5)["trace"] == "00-4bf9-00f0-01"
     assert "trace" not in written_ask((Ask("search", "g", b"{}", 1.0), 0, [1], {}), 0.5)
+
+
+def said_of(collections: dict[str, tuple[Holding, ...]]) -> LeafHello:
+    """The first words of a leaf that serves several collections."""
+    return LeafHello(PROTOCOL_VERSION, "leaf", "here", 1, collections, 1)
+
+
+def test_what_is_held_is_of_a_collection() -> None:
+    """Each generation belongs to the one under whose name it stands, and stands there once."""
+    docs = (holding((1, 1), 0, generation="g"),)
+    articles = (holding((1,), 0, generation="h"),)
+    said = said_of({"docs": docs, "articles": articles, "empty": ()})
+    held = read_holdings(Leaf("a", 0.0), said)
+    assert [(one.collection, one.card.generation) for one in held] == [
+        ("docs", "g"),
+        ("articles", "h"),
+    ]
+    with pytest.raises(BrokenProtocol, match="names a generation twice"):
+        read_holdings(Leaf("a", 0.0), said_of({"docs": docs, "copied": docs}))
+
+
+@pytest.mark.parametrize("name", ["", "Docs", "a b", "x" * 41, "docs\n", "a/b"])
+def test_a_collection_whose_name_is_none_breaks_the_protocol(name: str) -> None:
+    """It stands in paths and in metrics."""
+    sent = msgspec.json.encode({"hello": said_of({name: ()})})
+    with pytest.raises(BrokenProtocol, match="no frame"):
+        read_frame(aiohttp.WSMessage(aiohttp.WSMsgType.BINARY, sent, None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from root.gather import AlarmRang, AttemptFailed, AttemptsReplied, Gather, SendAttempt
-from root.hedging import HEARD_KEPT, Adaptive, Fixed, Policy, Sibling
+from root.hedging import HEARD_KEPT, PRICED_SHARE_MAX, Adaptive, Fixed, Policy, Sibling
 from root.race import Attempt, Terms
 from tests.root.conftest import history_of, leaves, terms
 
@@ -55,10 +55,11 @@ def test_answers_put_a_silence_off_by_their_weight() -> None:
     before, and is shorter as there are fewer legs to pay for.
     """
     gather, sent = started(Adaptive(), priced(0.002))
-    assert gather.wakeup == pytest.approx(5.0 + 0.002 * 3)
+    most = PRICED_SHARE_MAX * 10 + 1.0
+    assert gather.wakeup == pytest.approx(5.0 + 0.002 * most)
     reply(gather, sent[:7], 5.005)
     heard_s = 0.005 * (1.0 - HEARD_KEPT**7)
-    assert gather.wakeup == pytest.approx(5.0 + heard_s + 0.002 * 3)
+    assert gather.wakeup == pytest.approx(5.0 + heard_s + 0.002 * most)
     reply(gather, sent[7:8], 5.006)
     heard_s = heard_s * HEARD_KEPT + 0.006 * (1.0 - HEARD_KEPT)
     assert gather.wakeup == pytest.approx(5.0 + heard_s + 0.002 * 2)

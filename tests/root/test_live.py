@@ -20,7 +20,7 @@ NEAR = 0.02
 
 def live() -> Live:
     """One that has seen nothing."""
-    return Live(Random("live"), 0.0)
+    return Live(Random("live"), 0.0, dict)
 
 
 def fan_out(*took_s: float, missing: int = 0, decided_s: float | None = None) -> Phase:
@@ -121,6 +121,21 @@ def test_counters_are_told_by_their_growth() -> None:
     assert picture["history"]["first"] == [20] * SECONDS
     assert picture["history"]["extra"] == [0] * (SECONDS - 1) + [2]
     assert picture["history"]["requests"] == [1] * SECONDS
+
+
+def test_legs_are_told_by_leaf() -> None:
+    """Over the last minute only; a leaf that nobody has asked since has none."""
+    answered = {"a": 7, "b": 0}
+    minute, ledger = Live(Random("live"), 0.0, answered.copy), Ledger()
+    assert minute.legs() == {"a": 0, "b": 0}
+    for second in range(1, 31):
+        answered["a"] += 2
+        minute.tick(ledger, float(second))
+    assert minute.legs() == {"a": 60, "b": 0}
+    for second in range(31, 91):
+        answered["b"] += 1
+        minute.tick(ledger, float(second))
+    assert minute.legs() == {"a": 0, "b": SECONDS}
 
 
 def test_a_root_in_a_hurry_looks_at_every_nth_fan_out_only() -> None:

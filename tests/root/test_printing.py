@@ -71,8 +71,10 @@ TREES = st.recursive(leaves(), bools, max_leaves=12)
 
 @given(tree=TREES)
 def test_what_is_printed_is_read_as_the_same_tree(tree: Query) -> None:
-    """Parsing a printed tree gives the tree, without a fault."""
-    assert parse(printed(tree), TYPED, strict=True).query == tree
+    """Parsing a printed tree gives the tree, without a fault but for ranges that hold nothing."""
+    reading = parse(printed(tree), TYPED)
+    assert reading.query == tree
+    assert all(fault.message.startswith("no value lies in") for fault in reading.faults)
 
 
 @given(

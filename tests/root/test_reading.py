@@ -35,6 +35,17 @@ def test_texts_are_combined_as_the_request_says() -> None:
     assert understood(given, FIELDS).query == best
 
 
+def test_only_fields_that_there_are_can_be_returned() -> None:
+    """A slip would be an answer without the field, and nobody would know why."""
+    understood(SearchRequest(q="a", fields=("name", "kind")), FIELDS)
+    understood(SearchRequest(q="a", fields=()), FIELDS)
+    with pytest.raises(
+        BadRequest, match="there is no field 'nmae'; there are kind, name"
+    ) as caught:
+        understood(SearchRequest(q="a", fields=("name", "nmae")), FIELDS)
+    assert caught.value.field == "fields"
+
+
 def test_only_text_is_highlighted() -> None:
     """Any other name is refused."""
     understood(SearchRequest(q="a", highlight=("name",)), FIELDS)

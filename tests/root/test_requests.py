@@ -328,6 +328,9 @@ def test_no_query_string_raises_anything_but_a_bad_request(query_string: bytes) 
         (b'{"q": "a", "combine": "worst"}', "combine"),
         (b'{"query": {"type": "fuzzy", "text": "a", "distance": 3}}', "query.distance"),
         (b'{"query": {"type": "word", "text": "a", "tie_breaker": -1}}', "query.tie_breaker"),
+        (b'{"similar_to": "a", "strict": true}', "strict"),
+        (b'{"similar_to": "a", "q": "a"}', "q"),
+        (b'{"similar_to": "a\\u0000b"}', "similar_to"),
     ],
 )
 def test_options_of_a_query_that_do_not_fit_it_are_refused(body: bytes, field: str) -> None:

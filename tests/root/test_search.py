@@ -21,11 +21,12 @@ from leaf.protocol import All, Bool, Documents, FetchBody, Hits, LookupBody, Sea
 from root.budget import BudgetTerms
 from root.config import Settings
 from root.errors import BadRequest, NotCovered, Overloaded
+from root.fan_out import TIE_BYTES
 from root.hedging import MIN_SAMPLES
 from root.paging import DEPTH_MARGIN
 from root.probation import PROBE_EVERY_S
 from root.requests import SearchRequest
-from root.search import FETCH_SHARE, TIE_BYTES, Searches
+from root.search import FETCH_SHARE, Searches
 
 SHARDS = 4
 CORPUS = Corpus(100, SHARDS, score=lambda ordinal: 100.0 - ordinal)
@@ -185,14 +186,10 @@ def test_every_kind_of_work_has_a_history_of_its_own() -> None:
         await asked.search(q="one two three four")
         await asked.search(q='"one two"')
         await asked.searches.document("doc-00007", asyncio.get_running_loop().time())
-        assert set(asked.searches.histories) == {
-            "search-short",
-            "search-long",
-            "search-phrase",
-            "lookup",
-            "fetch",
-        }
-        samples = {name: h.samples for name, h in asked.searches.histories.items()}
+        histories = asked.searches.fan_out.histories
+        assert {collection for collection, _ in histories} == {"default"}
+        samples = {query_class: history.samples for (_, query_class), history in histories.items()}
+        assert set(samples) == {"search-short", "search-long", "search-phrase", "lookup", "fetch"}
         assert samples["search-short"] == samples["search-long"] == SHARDS
 
     asking(body)

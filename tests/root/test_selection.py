@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 import pytest
@@ -119,8 +120,8 @@ def test_sort_keys_are_fields_or_the_id_each_once() -> None:
         (["n", "-n"], "sort[1]", "twice"),
         (["n", "_score"], "sort[1]", "stands alone"),
         (["-_score"], "sort[0]", "stands alone"),
-        ([], "sort", "length"),
-        (["n"] * 9, "sort", "length"),
+        ([], "sort", "at least 1 values"),
+        (["n"] * 9, "sort", "at most 8 values"),
     ],
 )
 def test_a_sort_key_that_cannot_be_is_named(sort: Any, field: str, words: str) -> None:
@@ -161,9 +162,9 @@ def test_facets_are_counted_as_the_schema_allows(asked: Any, count: Any) -> None
     ("facet", "field", "words"),
     [
         ({"type": "terms", "field": "body"}, "facets.a.field", "'body' is text"),
-        ({"type": "terms", "field": "kind", "size": 0}, "facets[...].size", "at least 1"),
+        ({"type": "terms", "field": "kind", "size": 0}, "facets.a.size", "at least 1"),
         ({"type": "histogram", "field": "at", "interval": 1}, "facets.a.field", "can be named"),
-        ({"type": "histogram", "field": "n", "interval": 0}, "facets[...].interval", "0"),
+        ({"type": "histogram", "field": "n", "interval": 0}, "facets.a.interval", "0"),
         (
             {"type": "date_histogram", "field": "at", "interval": "0m"},
             "facets.a.interval",
@@ -176,7 +177,7 @@ def test_facets_are_counted_as_the_schema_allows(asked: Any, count: Any) -> None
         ),
         ({"type": "stats", "field": "kind"}, "facets.a.field", "'kind' is keyword"),
         ({"type": "distinct", "field": "nope"}, "facets.a.field", "no field"),
-        ({"type": "average", "field": "n"}, "facets[...].type", "terms, histogram"),
+        ({"type": "average", "field": "n"}, "facets.a.type", "terms, histogram"),
     ],
 )
 def test_a_facet_that_cannot_be_is_named(facet: Any, field: str, words: str) -> None:
@@ -184,6 +185,47 @@ def test_a_facet_that_cannot_be_is_named(facet: Any, field: str, words: str) -> 
     with pytest.raises(BadRequest) as caught:
         selected(facets={"a": facet})
     assert caught.value.field == field
+    assert words in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("facet", "field", "words"),
+    [
+        ('{"type": "terms", "field": "n", "size": 0}', "facets.b.c.size", "at least 1"),
+        ('{"type": "terms"}', "facets.b.c", "missing required field `field`"),
+        ('{"type": "terms", "field": "n", "sort": 1}', "facets.b.c.sort", "is not a field"),
+        ("[]", "facets.b.c", "must be an object, not a list"),
+    ],
+)
+def test_of_several_facets_the_one_at_fault_is_named(facet: str, field: str, words: str) -> None:
+    """However the request was sent, and whatever a caller calls it."""
+    facets = f'{{"a": {{"type": "stats", "field": "n"}}, "b.c": {facet}}}'
+    for read, sent in (
+        (search_from_json, f'{{"q": "a", "facets": {facets}}}'),
+        (search_from_query_string, f"q=a&facets={quote(facets)}"),
+    ):
+        with pytest.raises(BadRequest) as caught:
+            read(sent.encode())
+        assert caught.value.field == field
+        assert words in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "words"),
+    [
+        ('{"a": 1}', "facets.a", "an object"),
+        ('{"a": 1, "a": 1}', "a", "is given twice"),
+        ('{"a": 1', "body", "is not JSON"),
+        ('{"a": {"type": "histogram", "field": "n", "interval": 1e999}}', "facets", ""),
+        (f'{{"{"x" * 65}": {{"type": "stats", "field": "n"}}}}', "facets", "at most 64 characters"),
+    ],
+)
+def test_facets_that_are_no_facets_at_all_are_refused(body: str, field: str, words: str) -> None:
+    """What is wrong with the whole of them, or with a name."""
+    closed = "" if field == "body" else "}"
+    with pytest.raises(BadRequest) as caught:
+        search_from_json(f'{{"q": "a", "facets": {body}{closed}'.encode())
+    assert caught.value.field.startswith(field)
     assert words in caught.value.detail
 
 

@@ -203,3 +203,12 @@ def test_ranges_of_one_field_are_one_shape() -> None:
     """Whatever their bounds."""
     shapes = {sketched(Range("year", **bounds)).shape for bounds in ({"gte": 1}, {"lt": 5}, {})}
     assert shapes == {"range:year"}
+
+
+def test_a_query_of_another_collection_is_another_query() -> None:
+    """What does harm in one index may be harmless in another, and the other way round."""
+    docs, articles = (subject_of(Word("a"), 10, b"{}", collection=c) for c in ("docs", "articles"))
+    assert docs.shape != articles.shape
+    assert docs.words != articles.words
+    assert docs.described == articles.described
+    assert docs == subject_of(Word("a"), 10, b"{}", collection="docs")

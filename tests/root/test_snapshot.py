@@ -26,7 +26,9 @@ def test_a_root_at_rest_has_a_snapshot() -> None:
 
     async def body(serving: Served) -> None:
         now = await seen(serving)
-        assert (now["shards"], now["documents"], now["uncovered"]) == (SHARDS, 100, [])
+        (collection,) = now["collections"]
+        assert (collection["collection"], collection["uncovered"]) == ("default", [])
+        assert (collection["shards"], collection["documents"]) == (SHARDS, 100)
         assert now["minute"]["requests"] == {"count": 0, "p50": None, "p95": None, "p99": None}
         assert now["hedging"]["policy"] == "adaptive"
         assert now["hedging"]["tokens"] == now["hedging"]["burst"]
@@ -83,7 +85,7 @@ def test_a_lost_leaf_has_no_time() -> None:
         now = await seen(serving)
         assert [leaf["state"] for leaf in now["leaves"]] == ["lost", "lost", "well", "well"]
         assert now["leaves"][0]["latency_ms"] is None
-        assert now["uncovered"] == [0]
+        assert now["collections"][0]["uncovered"] == [0]
 
     served(body, WITHOUT_CANARY)
 
@@ -106,8 +108,9 @@ def test_a_root_without_leaves_has_a_snapshot_too() -> None:
     """Nothing is known, and nothing fails."""
 
     async def body(serving: Served) -> None:
-        serving.fleet.current = None
-        now = await seen(serving)
-        assert (now["generation"], now["shards"], now["uncovered"]) == (None, 0, [])
+        serving.fleet.in_use.clear()
+        (collection,) = (await seen(serving))["collections"]
+        assert (collection["generation"], collection["shards"]) == (None, 0)
+        assert collection["uncovered"] == []
 
     served(body, WITHOUT_CANARY)

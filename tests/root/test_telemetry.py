@@ -59,7 +59,7 @@ def test_the_trigger_is_shown_once_there_is_one(policy: str) -> None:
         await serving.client.get("/search?q=a")
         shown_s = await serving.metric(trigger, query_class="search-short")
         if policy == "adaptive":
-            assert shown_s == serving.root.searches.paces["search-short"].price_s
+            assert shown_s == serving.root.searches.fan_out.paces["default", "search-short"].price_s
         else:
             assert shown_s == pytest.approx(WORK_S + 0.0002, rel=0.05)
         assert await serving.metric(trigger, query_class="search-phrase") == 0
@@ -234,3 +234,16 @@ def test_without_shadow_there_is_nothing_to_report() -> None:
         assert report["recommendation"]["hedge"] is None
 
     served(body)
+
+
+def test_a_root_that_is_not_watched_answers_and_keeps_nothing() -> None:
+    """The same page; what would show counts, the last minute or slow queries is not there."""
+
+    async def body(serving: Served) -> None:
+        got = await serving.client.get("/search?q=anything&k=5")
+        assert [hit["id"] for hit in got.json["hits"]] == serving.corpus.ids(0, 5)
+        assert (await serving.client.get("/search?q=a&k=0")).status == 400
+        for path in ("/metrics", "/live", "/slow"):
+            assert (await serving.client.get(path)).status == 404
+
+    served(body, Settings(canary=False, watch=False))

@@ -37,7 +37,7 @@ FROM_THE_PAGE = {
 
 def hello(pid: int = PID) -> LeafHello:
     """What a leaf says of itself."""
-    return LeafHello(PROTOCOL_VERSION, "leaf0", "leaf0", pid=pid, holdings=(), workers=1)
+    return LeafHello(PROTOCOL_VERSION, "leaf0", "leaf0", pid=pid, collections={}, workers=1)
 
 
 class Page:

@@ -157,7 +157,7 @@ def test_a_browser_gets_a_stream_of_events() -> None:
         events = answer.body.split(b"\n\n")
         assert events.pop() == b""
         assert len(events) == 4
-        assert all(orjson.loads(event[6:])["shards"] == 4 for event in events)
+        assert all(orjson.loads(event[6:])["collections"][0]["shards"] == 4 for event in events)
 
     served(body)
 

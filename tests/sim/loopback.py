@@ -12,7 +12,7 @@ against the wire contract: a frame that breaks it fails the test.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Self
@@ -22,9 +22,11 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from bench.simulation.answers import hits
+from bench.simulation.scripted_fleet import BareRoot, Seen
 from index_data.manifest import GenerationCard
 from leaf.protocol import (
     CHANNEL_PATH,
+    DEFAULT_COLLECTION,
     PROTOCOL_VERSION,
     Ask,
     Hits,
@@ -33,6 +35,7 @@ from leaf.protocol import (
     LeafHello,
     RootFrame,
 )
+from root.channel import Channel
 from root.discovery import Fleet
 
 PATIENCE_S: Final = 10.0
@@ -43,7 +46,8 @@ _frames: Final = msgspec.json.Decoder(RootFrame, strict=True)
 
 def hello(*holdings: Holding, name: str = "leaf-0", protocol: int = PROTOCOL_VERSION) -> LeafHello:
     """What a leaf says first."""
-    return LeafHello(protocol, name, "here", pid=1, holdings=holdings, workers=1)
+    held = {DEFAULT_COLLECTION: holdings}
+    return LeafHello(protocol, name, "here", pid=1, collections=held, workers=1)
 
 
 def holding(generation: GenerationCard, shards: Iterable[int]) -> Holding:
@@ -188,3 +192,26 @@ async def connected(*leaves: LeafServer) -> AsyncIterator[Fleet]:
 def written(frame: Any) -> bytes:
     """A frame by hand, for what the contract's types would not let through."""
     return orjson.dumps(frame)
+
+
+def only(fleet: Fleet) -> Channel:
+    """The channel of a fleet of one."""
+    (channel,) = fleet.channels.values()
+    return channel
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    """Run on a real loop; nothing may be left on it afterwards."""
+
+    async def all_of_it() -> None:
+        await main()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(all_of_it())
+
+
+async def answered(leaf: LeafServer, a_root: BareRoot) -> Seen:
+    """A query that this leaf answers."""
+    query = asyncio.create_task(a_root.query())
+    await leaf.send(hits=answers(await leaf.frame()))
+    return await query

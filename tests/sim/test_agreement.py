@@ -149,6 +149,7 @@ def test_what_finds_nothing_may_have_been_meant_otherwise(tmp_path: Path) -> Non
         assert [phase["phase"] for phase in found["trace"]][-1] == "suggest"
         assert found["attempts"]["sent"] == sum(len(p["attempts"]) for p in found["trace"])
         assert (await asked(found["did_you_mean"]))["total"]["value"] > 0
+        assert (await asked("*serach"))["did_you_mean"] == "search"
         for q in ("search", "zzzzzz", "...", "+search +script:nowhere", "sxyz*"):
             assert (await asked(q))["did_you_mean"] is None
         going_on = await searches.suggest(SuggestRequest(prefix="quick sea"), loop.time())

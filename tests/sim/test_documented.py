@@ -83,6 +83,29 @@ def test_every_example_of_a_body_is_answered(library: Library) -> None:
     served(body, index=library)
 
 
+def test_every_example_of_several_searches_is_answered(library: Library) -> None:
+    """The whole is 200, and so is the body that the page shows."""
+
+    async def body(serving: Served) -> None:
+        contract = await contract_of(serving)
+        media = contract.document["paths"]["/searches"]["post"]["requestBody"]["content"]
+        told = media["application/json"]["examples"]
+        examples = {name: each["value"] for name, each in told.items()}
+        part = section(PAGE, "Several searches at once: `POST /searches`")
+        (shown,) = re.findall(r"/searches -d '([^']+)'", part)
+        examples["page"] = orjson.loads(shown)
+        assert {"two", "one_fails", "page"} <= set(examples)
+        for name, example in examples.items():
+            contract.fits(example, "MultiSearchRequest")
+            answer = await serving.client.post("/searches", example)
+            assert answer.status == 200, (name, answer.body)
+            contract.check("post", "/searches", answer)
+            failed = ["error" in each for each in answer.json["answers"]]
+            assert any(failed) == (name == "one_fails"), name
+
+    served(body, index=library)
+
+
 def test_every_example_of_an_export_is_answered(library: Library) -> None:
     """To its end, and so is the one that the page shows."""
 
@@ -135,8 +158,11 @@ def requests_of_the_page() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "facets", {"q": "*", "facets": orjson.loads(listing)}
     (order,) = re.findall(r'`("sort": \[[^`]+\])`', section(PAGE, "Sorting"))
     yield "sort", {"q": "*", **orjson.loads(f"{{{order}}}")}
-    for sent in re.findall(r"-d '([^']+)'", PAGE):
+    for sent in re.findall(r"/(?:search|export) -d '([^']+)'", PAGE):
         yield "curl", orjson.loads(sent)
+    for command in re.findall(r"(?m)^curl -G .*$", PAGE):
+        pairs = [each.split("=", 1) for each in re.findall(r"--data-urlencode '([^']+)'", command)]
+        yield "curl -G", {n: v if n == "q" else orjson.loads(v) for n, v in pairs}
 
 
 def test_what_the_page_says_a_person_types_is_read_as_it_stands(library: Library) -> None:
@@ -178,6 +204,7 @@ def test_every_request_on_the_page_is_answered(library: Library) -> None:
         ("The answer", "SearchAnswer"),
         ("A snapshot", "LiveAnswer"),
         ("Suggestions while typing", "SuggestAnswer"),
+        ("Several searches at once: `POST /searches`", "MultiSearchAnswer"),
     ],
 )
 def test_every_answer_on_the_page_is_of_the_documented_shape(heading: str, schema: str) -> None:

@@ -383,7 +383,7 @@ def test_a_fault_of_the_root_is_told_as_one(
     """500, and the log says what it was."""
 
     async def body(serving: Served) -> None:
-        monkeypatch.setattr(serving.root.searches, "_query", lambda _: 1 / 0)
+        monkeypatch.setattr(serving.root.searches, "_query", lambda *_: 1 / 0)
         is_problem(await serving.client.post("/export", EVERYTHING), 500)
         assert "ZeroDivisionError" in caplog.text
 

@@ -36,11 +36,11 @@ with warnings.catch_warnings():
 CASES: Final = int(os.environ.get("API_CASES", "50"))
 TOLD: Final = [each for each in OPERATIONS if each.path != "/trouble"]
 ASKING: Final = {
-    GenerationMode.POSITIVE: {"/search", "/export", "/suggest", "/documents/{id}"},
+    GenerationMode.POSITIVE: {"/search", "/searches", "/export", "/suggest", "/documents/{id}"},
     GenerationMode.NEGATIVE: {"/search", "/export", "/suggest"},
 }
 """The routes that read what they are sent, and those where some of it is wrong: any text may be
-an id."""
+an id, and a search among several that is wrong says so in its place."""
 
 _NAMES: Final = [field.name for field in FIELDS]
 KNOWN: Final = {
@@ -52,7 +52,11 @@ KNOWN: Final = {
 LEFT_OUT: Final = {"cursor", "similar_to"}
 """Chance finds no cursor, and no document beside words."""
 
-BODIES: Final = {"/search": "SearchRequest", "/export": "ExportRequest"}
+BODIES: Final = {
+    "/search": "SearchRequest",
+    "/searches": "MultiSearchRequest",
+    "/export": "ExportRequest",
+}
 
 WORK_S: Final = 0.00001
 HURRIED_MS: Final = 10.0

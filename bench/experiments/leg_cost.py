@@ -91,7 +91,7 @@ class Results(msgspec.Struct, frozen=True):
 async def run(shards: int, growth: Sequence[int], leaves: int, plan: Plan, seed: int) -> Results:
     """Measure ``shards``, and every number of ``growth``; ``seed`` decides between replicas."""
     sizes = sorted({shards, *growth})
-    with progress("fan-out", len(sizes) * plan.rounds) as advance:
+    with progress("leg-cost", len(sizes) * plan.rounds) as advance:
         results = {size: await _measure(size, leaves, plan, seed, advance) for size in sizes}
     one = results[shards]
     return Results(
