@@ -221,9 +221,11 @@ def _mistyped(word: str, rng: random.Random) -> str:
 
 def _range(words: Vocabulary, rng: random.Random) -> str:
     one = rng.choice([one for one in words.typed if one.ranged])
-    field, values = one.field.name, [str(value) for value in one.values]
-    low, high = rng.choice((*values, "*")), rng.choice((*values, "*"))
-    span = f"{field}:{rng.choice('[{')}{low} TO {high}{rng.choice(']}')}"
+    field, values = one.field.name, sorted(one.values)
+    first, last = sorted(rng.choices(range(len(values)), k=2))
+    opening, closing = ("[", "]") if first == last else (rng.choice("[{"), rng.choice("]}"))
+    low, high = (rng.choice((value, value, value, "*")) for value in (values[first], values[last]))
+    span = f"{field}:{opening}{low} TO {high}{closing}"
     return rng.choice((f"{span}", f"+{span} {_word(words, rng)}", f"{field}:{values[0]} {span}^2"))
 
 

@@ -41,9 +41,10 @@ def typed(fields: Iterable[Field], documents: Sequence[Mapping[str, Any]]) -> tu
     for field in fields:
         if field.type != "text":
             values = [one for document in documents for one in _values(document.get(field.name))]
-            kept = values[:: max(1, len(values) // VALUES_KEPT)]
+            different = list(dict.fromkeys(values))
+            kept = different[:: max(1, len(different) // VALUES_KEPT)]
             if kept:
-                found.append(Typed(field, tuple(dict.fromkeys(kept))))
+                found.append(Typed(field, tuple(kept)))
     return tuple(found)
 
 

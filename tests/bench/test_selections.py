@@ -42,7 +42,7 @@ def test_values_are_from_all_over_the_documents() -> None:
     """Of fields that are no text and have any; each once, not many."""
     found = {one.field.name: one for one in typed(FIELDS, DOCUMENTS)}
     assert set(found) == {"kind", "tags", "year", "rate", "day", "days", "ok"}
-    assert len(found["year"].values) <= VALUES_KEPT + 1
+    assert len(found["year"].values) < 2 * VALUES_KEPT
     assert max(found["year"].values) > 2050
     assert set(found["ok"].values) == {True, False}
     assert {name for name, one in found.items() if one.ranged} == {"year", "rate", "day", "days"}

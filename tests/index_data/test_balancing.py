@@ -143,7 +143,7 @@ class Leaf(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def said(self) -> dict[str, Any]:
-        work_s = {"g1": {"0": float(self.asked), "1": 4.0}}
+        work_s = {"default": {"g1": {"0": float(self.asked), "1": 4.0}}}
         place = {"ordinal": 0, "leaves": 1, "replicas": 1}
         return {"leaf": "leaf0", "pid": 1, "domain": "rack", "work_s": work_s, **place}
 
