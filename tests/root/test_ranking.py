@@ -29,22 +29,6 @@ from tests.root.conftest import LONG_AGO_S, busy, leaves
 seconds = st.floats(1e-5, 10.0)
 
 
-def test_a_full_leaf_is_chosen_when_it_has_said_it_would_not_be() -> None:
-    """Until then only where the others are as full, whatever its queue and latency; a shorter
-    hint does not shorten it.
-    """
-    quick, slow = busy(Leaf("a", 0.0, 0.001)), busy(Leaf("b", 0.0, 1.0))
-    slow.outstanding = 100
-    quick.full(0.5, 100.0)
-    quick.full(0.1, 100.0)
-    assert choose([quick, slow], [], Random(1), 100.4) is slow
-    assert choose([quick, slow], [], Random(1), 100.5) is quick
-    quick.full(1.0, 101.0)
-    slow.full(1.0, 101.0)
-    assert choose([quick, slow], [], Random(1), 101.5) is quick
-    assert choose([quick], [], Random(1), 101.5) is quick
-
-
 def leaf_like(outstanding: int, latency_s: float, failures: int, age_s: float) -> Leaf:
     """A leaf in that state at time 0."""
     leaf = busy(Leaf("x", -age_s, latency_s))
