@@ -44,30 +44,30 @@ class Run(NamedTuple):
 
 SIMULATED: Final = ("--simulate",)
 SOME_LOADS: Final = tuple(
-    part for load in ("0.2", "0.5", "0.7", "0.8", "0.9", "1", "1.2") for part in ("--load", load)
+    part for load in ("0.2", "0.5", "0.8", "1") for part in ("--load", load)
 )
 
 RUNS: Final[Mapping[str, Sequence[Run]]] = {
     "fit": [Run("fit", (), ("--queries", "4000"))],
     "table": [
-        Run("table", (), ("--seconds", "75")),
-        Run("table-simulated", SIMULATED, (*SIMULATED, "--queries", "2000")),
+        Run("table", (), ("--seconds", "60")),
+        Run("table-simulated", SIMULATED, (*SIMULATED, "--queries", "1000")),
         Run("table-real", ("--real", "--seconds", "40"), ("--real", "--seconds", "10")),
     ],
     "bigtable": [
-        Run("bigtable", (), ("--seconds", "30")),
-        Run("bigtable-simulated", SIMULATED, (*SIMULATED, "--queries", "3000")),
+        Run("bigtable", (), ("--seconds", "20")),
+        Run("bigtable-simulated", SIMULATED, (*SIMULATED, "--queries", "1500")),
     ],
     "tied": [
-        Run("tied", (), ("--reads", "300", "--load", "0.5")),
-        Run("tied-simulated", SIMULATED, (*SIMULATED, "--reads", "3000", "--load", "0.5")),
+        Run("tied", (), ("--reads", "200", "--load", "0.5")),
+        Run("tied-simulated", SIMULATED, (*SIMULATED, "--reads", "1500", "--load", "0.5")),
     ],
     "mirrored-reads": [
-        Run("mirrored-reads", (), ("--reads", "300")),
-        Run("mirrored-reads-simulated", SIMULATED, (*SIMULATED, "--reads", "10000")),
+        Run("mirrored-reads", (), ("--reads", "200")),
+        Run("mirrored-reads-simulated", SIMULATED, (*SIMULATED, "--reads", "5000")),
     ],
-    "together": [Run("together", (), ("--scale", "0.2")), Run("together-simulated", SIMULATED)],
-    "pressure": [Run("pressure", (), ("--seconds", "8"))],
+    "together": [Run("together", (), ("--scale", "0.15")), Run("together-simulated", SIMULATED)],
+    "pressure": [Run("pressure", (), ("--seconds", "4"))],
     "leg-cost": [Run("leg-cost", (), ("--quick",))],
     "fan-out": [Run("fan-out", (), ("--simulate", "--quick"))],
     "search": [
@@ -78,19 +78,19 @@ RUNS: Final[Mapping[str, Sequence[Run]]] = {
             ("--documents", "5000", "--facets", "--quick"),
         ),
     ],
-    "watching": [Run("watching", (), ("--rounds", "6"))],
+    "watching": [Run("watching", (), ("--rounds", "4"))],
     "blind-spot": [Run("blind-spot", (), ("--seconds", "4"))],
     "capacity": [
         Run("capacity", (), (*SOME_LOADS, "--seconds", "1")),
-        Run("capacity-simulated", SIMULATED, (*SIMULATED, *SOME_LOADS, "--seconds", "3")),
+        Run("capacity-simulated", SIMULATED, (*SIMULATED, *SOME_LOADS, "--seconds", "2")),
     ],
-    "agree": [Run("agree", (), ("--queries", "200"))],
-    "chaos": [Run("chaos", ("--rate", "100"), ("--rate", "50"))],
+    "agree": [Run("agree", (), ("--queries", "100"))],
+    "chaos": [Run("chaos", ("--rate", "100"), ("--quick",))],
     "simulate": [Run("simulate", (), ("--queries", "1000"))],
-    "policies": [Run("policies", ("--queries", "4000"), ("--queries", "400", "--leaves", "50"))],
+    "policies": [Run("policies", ("--queries", "4000"), ("--queries", "300", "--leaves", "40"))],
     "shadow": [Run("shadow", (), ("--queries", "500"))],
     "swarm": [Run("swarm", (), ("--seeds", "0..49"))],
-    "overload": [Run("overload", (), ("--leaves", "10"))],
+    "overload": [Run("overload", (), ("--leaves", "5"))],
 }
 """By command. One that is not here runs once, with its defaults or, where time is short, tiny."""
 

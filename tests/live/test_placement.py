@@ -35,7 +35,8 @@ HOT: Final = 3
 def own_fixture(index: Path, tmp_path: Path) -> Iterator[tuple[Fleet, Path]]:
     """A fleet on an index of its own, which may be changed."""
     folder = Path(shutil.copytree(index, tmp_path / "index"))
-    with running(Shape(folder)) as fleet:
+    patient = ("--timeout-ms", "30000")  # on a busy machine too a leaf has its time to start
+    with running(Shape(folder, root_options=patient)) as fleet:
         yield fleet, folder
 
 
