@@ -43,9 +43,7 @@ class Run(NamedTuple):
 
 
 SIMULATED: Final = ("--simulate",)
-SOME_LOADS: Final = tuple(
-    part for load in ("0.2", "0.5", "0.8", "1") for part in ("--load", load)
-)
+SOME_LOADS: Final = tuple(part for load in ("0.2", "0.5", "0.8", "1") for part in ("--load", load))
 
 RUNS: Final[Mapping[str, Sequence[Run]]] = {
     "fit": [Run("fit", (), ("--queries", "4000"))],
