@@ -17,7 +17,6 @@ export HEDGEROW_PORT ?= 8080
 export HEDGEROW_LEAF_PORT ?= 8081
 export HEDGEROW_INDEX ?= $(SAMPLE_INDEX)
 
-# Not for tests with processes of their own: they have all cores to themselves.
 PARALLEL := --quiet --numprocesses auto --dist loadfile --durations 10
 
 .PHONY: run test lint bench pictures clean
@@ -33,9 +32,8 @@ run: $(VENV)/.ready
 	@trap : INT; PATH="$(BIN):$$PATH" HEDGEROW_ADMIN_TOKEN="$${HEDGEROW_ADMIN_TOKEN:-$$($(NEW_TOKEN))}" honcho start || test $$? -eq 130
 
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest $(PARALLEL) --ignore tests/root --ignore tests/live --ignore tests/browser
+	$(BIN)/python -m pytest $(PARALLEL) --ignore tests/root
 	$(BIN)/python -m pytest $(PARALLEL) tests/root --cov
-	$(BIN)/python -m pytest --durations 10 tests/live tests/browser
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check
