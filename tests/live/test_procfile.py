@@ -120,7 +120,8 @@ def test_ctrl_c_leaves_nothing_behind(own_index: Path, tmp_path: Path) -> None:
         assert wait_until(lambda: not processes_with(str(own_index)), END_S_MAX)
         assert time.monotonic() - start_s < END_S_MAX, log()
         lines = log()[said:].splitlines()
-        assert [line for line in lines if "system" not in line] == []
+        # What was about to be logged at the start may come late; nobody complains.
+        assert [line for line in lines if re.search("WARNING|ERROR|Traceback", line)] == []
         assert sum("stopped (rc=0)" in line for line in lines) == 5
 
 
