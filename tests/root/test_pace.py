@@ -106,10 +106,10 @@ def test_learning_slows_down_to_its_gain() -> None:
 
 def test_the_price_stays_a_number() -> None:
     """However long nothing can be spent, or more than is earned."""
-    low, high = priced(), priced()
+    low, high, budget, history = priced(), priced(), half_full(), history_of(0.010)
     for _ in range(5000):
-        low.settle(100, 0, half_full(), history_of(0.010))
-        high.settle(100, 100, half_full(), history_of(0.010))
+        low.settle(100, 0, budget, history)
+        high.settle(100, 100, budget, history)
     assert low.price_s == PRICE_MIN_S
     assert high.price_s == PRICE_MAX_S
 
